@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Weakens every memory ordering and every compare-exchange of the modelled types, one at a time, in a copy of
+the tree, and says which model noticed. Fails if one was noticed by none.
+
+usage: mutations.py [PART-OF-A-FILE-NAME]
+"""
+
+import os, re, shutil, subprocess, sys, tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FILES = ["src/engine/waker.rs", "src/engine/slab.rs", "src/engine/cell.rs", "src/engine/handle.rs",
+         "src/engine/pool.rs"]
+
+# Changes that are not of the form that is generated below: (file, what is there, what is put there, what it does).
+BY_HAND = [
+    ("src/engine/slab.rs", "((head >> 32) + 1) << 32", "(head >> 32) << 32", "no tag on the idle stack"),
+    ("src/engine/waker.rs", "self.state.compare_exchange(IDLE, REGISTERING, Acquire, Acquire).is_err()",
+     "{ let busy = self.state.load(Acquire) != IDLE; self.state.store(REGISTERING, Release); busy }",
+     "register without compare-exchange"),
+    ("src/engine/waker.rs", "self.state.compare_exchange(REGISTERING, IDLE, Release, Acquire).is_err()",
+     "{ self.state.store(IDLE, Release); false }", "end of register without compare-exchange"),
+    ("src/engine/cell.rs",
+     "cell.state.compare_exchange(RUNNING | BOTH, ABANDONED | COMPLETER, Release, Acquire).is_ok()",
+     "{ let running = cell.state.load(Acquire) == RUNNING | BOTH; "
+     "if running { cell.state.store(ABANDONED | COMPLETER, Release) }; running }",
+     "abandon without compare-exchange"),
+    ("src/engine/cell.rs", "cell.state.fetch_and(!FUTURE, AcqRel) & COMPLETER != 0", 
+     "cell.state.load(Acquire) & COMPLETER != 0", "the future lets go without saying so"),
+    ("src/engine/cell.rs", "cell.state.fetch_and(!COMPLETER, AcqRel) & FUTURE != 0",
+     "cell.state.load(Acquire) & FUTURE != 0", "the completer lets go without saying so"),
+    ("src/engine/pool.rs", "self.list.is_empty() || self.looking > 0", "self.list.is_empty() || self.looking > 1",
+     None),
+    ("src/engine/pool.rs", "                let call = state.call(self.limit);\n                drop(state);",
+     "                let call = Call::Nobody;\n                drop(state);", "a worker that leaves work behind wakes nobody"),
+    ("src/engine/pool.rs", "while state.woken == 0 && !state.shutdown {", "if state.woken == 0 {",
+     "a worker sleeps though the pool has been shut down"),
+    ("src/engine/pool.rs", "            Call::Wake => self.work.notify_one(),", "            Call::Wake => {}",
+     "nobody is woken"),
+    ("src/engine/pool.rs", "self.looking > 0 {", "self.looking > 0 || self.sleeping == 1 {", "a lone sleeper is not woken"),
+    ("src/engine/pool.rs", "            state.looking -= 1;\n            if state.shutdown {",
+     "            if state.shutdown {", "a sleeper still counts as looking"),
+    ("src/engine/list.rs", "links(prev, |links| links.next = next);", "let _ = prev;", "unlinking keeps the forward link"),
+    ("src/engine/list.rs", "links(next, |links| links.prev = prev);", "let _ = next;", "unlinking keeps the backward link"),
+    ("src/engine/pool.rs", "if !cell.cell().is_queued() {", "if false {", "a running operation is unlinked"),
+]
+WEAKER = {"AcqRel": ["Acquire", "Release"], "Acquire": ["Relaxed"], "Release": ["Relaxed"]}
+
+
+def code_lines(text):
+    return [(n, line) for n, line in enumerate(text.split("\n")) if not line.strip().startswith("//") and "use " not in line]
+
+
+def mutants():
+    for path in FILES:
+        text = open(os.path.join(ROOT, path)).read()
+        lines = text.split("\n")
+        for n, line in code_lines(text):
+            for match in re.finditer(r"\b(AcqRel|Acquire|Release)\b(?!::|\s*\{|\()", line):
+                # `Release` is also a type of the cell's: an ordering is followed by a comma or a parenthesis.
+                if line[match.end():match.end() + 1] not in ",)":
+                    continue
+                for weak in WEAKER[match.group(1)]:
+                    changed = lines.copy()
+                    changed[n] = line[:match.start()] + weak + line[match.end():]
+                    yield path, f"{path}:{n + 1}: {match.group(1)} to {weak}: {line.strip()}", "\n".join(changed)
+    for path, old, new, what in BY_HAND:
+        if what is None:
+            continue
+        text = open(os.path.join(ROOT, path)).read()
+        if text.count(old) < 1:
+            sys.exit(f"{path}: the text of the mutation '{what}' is not there any more: {old}")
+        yield path, f"{path}: {what}", text.replace(old, new, 1)
+
+
+def main():
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
+    folder = tempfile.mkdtemp(prefix="haft-mutations-")
+    tree = os.path.join(folder, "tree")
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("target", ".git"))
+    env = dict(os.environ, RUSTFLAGS="--cfg loom -A warnings", CARGO_TARGET_DIR=os.path.join(folder, "target"),
+               RUST_BACKTRACE="0")
+    command = ["cargo", "test", "-p", "haft", "--lib", "--no-default-features", "--features", "fs", "--release"]
+    survivors = 0
+    try:
+        for path, name, text in mutants():
+            if only not in path:
+                continue
+            place = os.path.join(tree, path)
+            original = open(place).read()
+            open(place, "w").write(text)
+            try:
+                build = subprocess.run(command + ["--no-run"], cwd=tree, env=env, capture_output=True, text=True)
+                if build.returncode != 0:
+                    print(f"does not build  {name}\n{build.stderr[-2000:]}", flush=True)
+                    survivors += 1
+                    continue
+                try:
+                    run = subprocess.run(command + ["models"], cwd=tree, env=env, capture_output=True, text=True,
+                                         timeout=600)
+                    caught = sorted(set(re.findall(r"test engine::models::(\w+) \.\.\. FAILED", run.stdout)))
+                    if run.returncode != 0 and not caught:
+                        caught = ["(the test process died)"]
+                except subprocess.TimeoutExpired:
+                    caught = ["(a model that does not end)"]
+            finally:
+                open(place, "w").write(original)
+            if caught:
+                print(f"caught    {name}\n          by {', '.join(caught)}", flush=True)
+            else:
+                survivors += 1
+                print(f"SURVIVED  {name}", flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{survivors} mutations survived")
+    sys.exit(survivors != 0)
+
+
+main()

@@ -1,0 +1,138 @@
+//! Peer `dotnet`: `System.Diagnostics.Process`, in a program of its own that runs before, between and after
+//! the rounds.
+//!
+//! `dotnet` is the default, `dotnet-none` (beside it) has `InheritedHandles = []`. The program starts its
+//! threads anew in every round, or uses `Parallel.For`: both are tried first and the quicker is measured.
+
+use std::path::Path;
+
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use super::{Method, Options, parameters};
+use crate::Result;
+use crate::dotnet::{Program, repetitions};
+use crate::json::Row;
+use crate::rounds::Turn;
+use crate::stats;
+
+/// One row of the peer: how the program is called, and its medians so far.
+struct Case {
+    peer: &'static str,
+    method: Method,
+    mode: &'static str,
+    count: usize,
+    open_files: usize,
+    /// The program's THREADS: 0 is `Parallel.For`.
+    threads: usize,
+    repetitions: u64,
+    medians_ns: Vec<f64>,
+}
+
+pub(crate) struct Dotnet {
+    program: Option<Program>,
+    rss: usize,
+    child: String,
+    cases: Vec<Case>,
+}
+
+impl Dotnet {
+    pub(crate) fn new(options: &Options, child: &Path, notes: &mut Vec<String>) -> Result<Self> {
+        let mut cases = Vec::new();
+        let program = match &options.dotnet {
+            Some(path) if crate::chosen(&options.peers, "dotnet") => Some(Program::new(path)?),
+            _ => {
+                if crate::chosen(&options.peers, "dotnet") {
+                    notes.push("left out: dotnet: name its program with --dotnet".into());
+                }
+                None
+            }
+        };
+        if program.is_some() {
+            for &open_files in &options.open_files {
+                for &count in &options.count {
+                    for (peer, method, mode) in [
+                        ("dotnet", Method::Standard, "standard"),
+                        ("dotnet", Method::Redirection, "redirect"),
+                        ("dotnet-none", Method::Standard, "standard-none"),
+                        ("dotnet-none", Method::Redirection, "redirect-none"),
+                    ] {
+                        let medians_ns = Vec::new();
+                        let threads = options.threads.min(count);
+                        let repetitions = 0;
+                        cases.push(Case {
+                            peer,
+                            method,
+                            mode,
+                            count,
+                            open_files,
+                            threads,
+                            repetitions,
+                            medians_ns,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(Self { program, rss: options.rss, child: child.display().to_string(), cases })
+    }
+
+    pub(crate) fn turn(&mut self, turn: Turn, bar: &ProgressBar) -> Result<()> {
+        let Some(program) = &self.program else { return Ok(()) };
+        for case in &mut self.cases {
+            let program = program.with_parent(case.open_files, self.rss);
+            let run = |threads: usize, repetitions: u64| -> Result<f64> {
+                bar.set_message(format!("{} {} × {}", case.method.name(), case.peer, case.count));
+                let (count, threads, repetitions) =
+                    (case.count.to_string(), threads.to_string(), repetitions.to_string());
+                let lines = program.run(&[
+                    "launch".into(),
+                    case.mode.into(),
+                    count,
+                    threads,
+                    repetitions,
+                    self.child.clone(),
+                ])?;
+                lines.first().ok_or("the .NET peer printed nothing")?.number("ms")
+            };
+            if turn == Turn::Before {
+                let (loops, threads) = (run(0, 30)?, run(case.threads, 30)?);
+                if loops < threads {
+                    case.threads = 0;
+                }
+                case.repetitions = repetitions(loops.min(threads));
+            }
+            let ms = run(case.threads, case.repetitions)?;
+            case.medians_ns.push(ms * 1e6 / case.count as f64);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn rows(self, options: &Options) -> Vec<Row> {
+        let row = |case: Case| {
+            let mut parameters = parameters(options, case.count, case.open_files);
+            parameters.insert("mode".into(), json!(case.mode));
+            parameters.insert("by".into(), json!(if case.threads == 0 { "Parallel.For" } else { "threads" }));
+            Row {
+                benchmark: "launch",
+                method: case.method.name(),
+                peer: case.peer,
+                parameters,
+                ops: case.count as u64,
+                mean_ns: None,
+                error_ns: None,
+                stddev_ns: None,
+                median_ns: stats::median(&case.medians_ns),
+                ratio: None,
+                cpu_ns_per_op: None,
+                switches_per_op: None,
+                allocated_bytes_per_op: None,
+                allocations_per_op: None,
+                rounds_ns: case.medians_ns,
+                spread: None,
+                apart: true,
+            }
+        };
+        self.cases.into_iter().map(row).collect()
+    }
+}

@@ -1,0 +1,196 @@
+//! The counted block behind every open file: its descriptor closes with the last of the `File`s and of the
+//! queued or running operations that hold it. So an abandoned write cannot land in another file that got the
+//! same number meanwhile.
+//!
+//! Blocks are recycled by the engine, as cells are: opening and closing allocates nothing in steady state.
+
+use super::{Lease, cell::Cell, slab::Slot};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::{
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
+    ptr::{NonNull, null_mut},
+    sync::{
+        Arc,
+        // The hints on inline attempts carry nothing from one thread to another, so no model needs to see them.
+        atomic::{AtomicU8, AtomicU32 as HintU32},
+    },
+};
+
+/// One open file, as the engine sees it.
+pub(crate) struct Handle {
+    references: AtomicUsize,
+    index: u32,
+    next_idle: AtomicU32,
+    fd: RawFd,
+    /// The engine that carries this file's operations; `None` while idle.
+    lease: Option<Arc<Lease>>,
+    /// One idle cell at hand, so that a file used by one task does not go to the shared store.
+    spare: AtomicPtr<Cell>,
+    /// What is known about inline attempts on this file, in `fs::inline`'s terms.
+    pub(crate) inline: AtomicU8,
+    /// Attempts to leave out before the next one.
+    pub(crate) skip: HintU32,
+    /// Misses in a row.
+    pub(crate) misses: AtomicU8,
+    /// Every write goes to the end of the file, whatever its offset.
+    pub(crate) appends: bool,
+}
+
+/// What has to be known of a file before it is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    /// Where inline attempts begin, in `fs::inline`'s terms.
+    pub(crate) inline: u8,
+    pub(crate) appends: bool,
+}
+
+impl Slot for Handle {
+    fn new(index: u32) -> Handle {
+        Handle {
+            references: AtomicUsize::new(0),
+            index,
+            next_idle: AtomicU32::new(0),
+            fd: -1,
+            lease: None,
+            spare: AtomicPtr::new(null_mut()),
+            inline: AtomicU8::new(0),
+            skip: HintU32::new(0),
+            misses: AtomicU8::new(0),
+            appends: false,
+        }
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    unsafe fn next_idle<'a>(slot: NonNull<Handle>) -> &'a AtomicU32 {
+        // SAFETY: the slot is alive; only this field of it is borrowed.
+        unsafe { &(*slot.as_ptr()).next_idle }
+    }
+}
+
+impl Handle {
+    #[inline]
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: whoever has a reference to a live block keeps its descriptor open.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+
+    #[inline]
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        self.lease.as_ref().expect("a live handle has an engine")
+    }
+
+    /// An idle cell: the one at hand, or one from the store.
+    pub(crate) fn take_cell(&self) -> NonNull<Cell> {
+        let spare = self.spare.swap(null_mut(), Acquire);
+        NonNull::new(spare).unwrap_or_else(|| self.lease().shared.cells.take())
+    }
+
+    /// Keeps an idle cell at hand, or gives it back to the store.
+    ///
+    /// # Safety
+    /// The cell came from this engine and is idle, and the caller's.
+    pub(crate) unsafe fn give_cell(&self, cell: NonNull<Cell>) {
+        if self.spare.compare_exchange(null_mut(), cell.as_ptr(), Release, Relaxed).is_err() {
+            // SAFETY: the caller's.
+            unsafe { self.lease().shared.cells.give(cell) };
+        }
+    }
+}
+
+/// One reference to an open file.
+pub(crate) struct HandleRef(NonNull<Handle>);
+
+// SAFETY: a block is used through shared references and atomics; the last reference alone changes it.
+unsafe impl Send for HandleRef {}
+// SAFETY: as above.
+unsafe impl Sync for HandleRef {}
+
+impl HandleRef {
+    /// Takes `fd` over.
+    pub(crate) fn new(lease: &Arc<Lease>, fd: OwnedFd, traits: Traits) -> HandleRef {
+        let block = lease.shared.handles.take();
+        let handle = block.as_ptr();
+        // SAFETY: an idle block is its taker's alone, but for the slab's link. So the parts are written one by
+        // one, and no reference to the whole is made before it is complete.
+        unsafe {
+            (*handle).fd = fd.into_raw_fd();
+            (*handle).lease = Some(Arc::clone(lease));
+            (*handle).appends = traits.appends;
+            (*handle).inline.store(traits.inline, Relaxed);
+            (*handle).skip.store(0, Relaxed);
+            (*handle).misses.store(0, Relaxed);
+            (*handle).references.store(1, Relaxed);
+        }
+        HandleRef(block)
+    }
+
+    /// The descriptor alone, if this is the only reference.
+    pub(crate) fn into_fd(self) -> Result<OwnedFd, HandleRef> {
+        if self.references.load(Acquire) != 1 {
+            return Err(self);
+        }
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the count was 1, and this reference was it.
+        Ok(unsafe { retire(this.0) })
+    }
+}
+
+impl std::ops::Deref for HandleRef {
+    type Target = Handle;
+
+    #[inline]
+    fn deref(&self) -> &Handle {
+        // SAFETY: the block is live while a reference to it is counted.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for HandleRef {
+    fn clone(&self) -> HandleRef {
+        // 2^63 clones would take centuries; there is no overflow to guard against.
+        self.references.fetch_add(1, Relaxed);
+        HandleRef(self.0)
+    }
+}
+
+impl Drop for HandleRef {
+    #[inline]
+    fn drop(&mut self) {
+        if self.references.fetch_sub(1, AcqRel) == 1 {
+            // SAFETY: that was the last reference. close(2) happens here, where the descriptor drops.
+            drop(unsafe { retire(self.0) });
+        }
+    }
+}
+
+/// Makes the block idle and gives its descriptor out.
+///
+/// # Safety
+/// No reference to it is left.
+#[cold]
+unsafe fn retire(block: NonNull<Handle>) -> OwnedFd {
+    let handle = block.as_ptr();
+    // SAFETY: nobody else has the block, but for the slab's link; it owned its descriptor.
+    let (fd, lease, spare) = unsafe {
+        let fd = OwnedFd::from_raw_fd(std::mem::replace(&mut (*handle).fd, -1));
+        (fd, (*handle).lease.take().expect("a live handle has an engine"), (*handle).spare.load(Relaxed))
+    };
+    if let Some(spare) = NonNull::new(spare) {
+        // SAFETY: as above.
+        unsafe { (*handle).spare.store(null_mut(), Relaxed) };
+        // SAFETY: the spare cell was idle and this block's.
+        unsafe { lease.shared.cells.give(spare) };
+    }
+    // SAFETY: the block came from this engine, and nobody uses it any more.
+    unsafe { lease.shared.handles.give(block) };
+    fd
+}
+
+impl AsRawFd for Handle {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd
+    }
+}

@@ -1,0 +1,174 @@
+//! What an engine has done, counted where it costs least.
+//!
+//! Each thread that awaits operations has a block of counters for each engine it uses, which it alone writes,
+//! by plain loads and stores: a locked addition would cost a noticeable part of an inline read. A reader sums
+//! all blocks. When a thread ends, its block is handed to the next thread that comes, with what it has
+//! counted, so a sum never goes back and the number of blocks is that of the threads at the peak.
+
+use std::{
+    cell::{Cell, RefCell},
+    ptr::{NonNull, null},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering::*},
+    },
+};
+
+/// What an engine has done since it was made: a snapshot that [`Engine::stats`](super::Engine::stats) takes.
+///
+/// Operations of other threads may be under way while the counters are summed, so their relations hold
+/// exactly only while none is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Reads that were answered on the calling thread from the page cache.
+    pub inline_hits: u64,
+    /// Inline attempts that brought some of the bytes; the rest was handed on.
+    pub inline_partials: u64,
+    /// Inline attempts that found nothing cached.
+    pub inline_misses: u64,
+    /// Inline attempts that the file system refuses.
+    pub inline_unsupported: u64,
+    /// Operations handed to the pool.
+    pub queued: u64,
+    /// Operations from the pool whose outcome was received.
+    pub completed: u64,
+    /// Operations dropped while they waited: they never happened.
+    pub cancelled: u64,
+    /// Operations dropped while they ran.
+    pub abandoned: u64,
+    /// Worker threads at present.
+    pub threads: u64,
+    /// Operation cells made so far, in use or idle. They are reused and never freed before the engine is.
+    pub cells: u64,
+}
+
+/// The counters of one thread.
+#[derive(Default)]
+pub(crate) struct Block {
+    pub(crate) inline_hits: AtomicU64,
+    pub(crate) inline_partials: AtomicU64,
+    pub(crate) inline_misses: AtomicU64,
+    pub(crate) inline_unsupported: AtomicU64,
+    pub(crate) queued: AtomicU64,
+    pub(crate) completed: AtomicU64,
+    pub(crate) cancelled: AtomicU64,
+    pub(crate) abandoned: AtomicU64,
+    /// Work done inline since this thread last yielded to its executor, see `fs::inline`.
+    pub(crate) spent: AtomicU32,
+    /// Queued operations of this thread that have not ended. Others may end them, so it is really shared.
+    pub(crate) in_flight: AtomicU32,
+    /// Looks to leave out before the next one, see `fs::futures`.
+    pub(crate) look_skip: AtomicU32,
+    /// Looks in a row that did not pay.
+    pub(crate) look_losses: AtomicU32,
+}
+
+/// Adds to a counter that only this thread writes.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed);
+}
+
+/// All blocks of an engine.
+#[derive(Default)]
+pub(crate) struct Blocks {
+    all: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    // Boxed, so that a block stays where it is while the vector grows.
+    #[allow(clippy::vec_box)]
+    blocks: Vec<Box<Block>>,
+    /// Indices of those that belong to no thread.
+    free: Vec<usize>,
+}
+
+impl Blocks {
+    /// The calling thread's block; `None` in a thread that is ending and has given its blocks back.
+    #[inline]
+    pub(crate) fn current(self: &Arc<Blocks>) -> Option<&Block> {
+        let (owner, block) = LAST.get();
+        if owner == Arc::as_ptr(self) {
+            // SAFETY: LAST names a block that this thread holds; CLAIMS keeps its engine's blocks alive,
+            // and clears LAST before it lets go.
+            return Some(unsafe { &*block });
+        }
+        // SAFETY: blocks live as long as `self`.
+        self.claim().map(|block| unsafe { block.as_ref() })
+    }
+
+    #[cold]
+    fn claim(self: &Arc<Blocks>) -> Option<NonNull<Block>> {
+        CLAIMS
+            .try_with(|claims| {
+                let mut claims = claims.try_borrow_mut().ok()?;
+                let held = claims.0.iter().find(|claim| Arc::ptr_eq(&claim.owner, self));
+                let block = match held {
+                    Some(claim) => claim.block,
+                    None => {
+                        // Engines that are gone live on only here.
+                        claims.0.retain(|claim| Arc::strong_count(&claim.owner) > 1);
+                        let (index, block) = self.issue();
+                        claims.0.push(Claim { owner: Arc::clone(self), index, block });
+                        block
+                    }
+                };
+                LAST.set((Arc::as_ptr(self), block.as_ptr()));
+                Some(block)
+            })
+            .ok()
+            .flatten()
+    }
+
+    fn issue(&self) -> (usize, NonNull<Block>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = all.free.pop().unwrap_or_else(|| {
+            all.blocks.push(Box::default());
+            all.blocks.len() - 1
+        });
+        (index, NonNull::from(&*all.blocks[index]))
+    }
+
+    pub(crate) fn sum(&self) -> Stats {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sum = Stats::default();
+        for block in &all.blocks {
+            sum.inline_hits += block.inline_hits.load(Relaxed);
+            sum.inline_partials += block.inline_partials.load(Relaxed);
+            sum.inline_misses += block.inline_misses.load(Relaxed);
+            sum.inline_unsupported += block.inline_unsupported.load(Relaxed);
+            sum.queued += block.queued.load(Relaxed);
+            sum.completed += block.completed.load(Relaxed);
+            sum.cancelled += block.cancelled.load(Relaxed);
+            sum.abandoned += block.abandoned.load(Relaxed);
+        }
+        sum
+    }
+}
+
+/// A thread's hold on a block.
+struct Claim {
+    owner: Arc<Blocks>,
+    index: usize,
+    block: NonNull<Block>,
+}
+
+struct Claims(Vec<Claim>);
+
+impl Drop for Claims {
+    fn drop(&mut self) {
+        LAST.set((null(), null()));
+        for claim in self.0.drain(..) {
+            let mut all = claim.owner.all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.free.push(claim.index);
+        }
+    }
+}
+
+thread_local! {
+    /// The block used last. Without a destructor, so that reading it is a plain load.
+    static LAST: Cell<(*const Blocks, *const Block)> = const { Cell::new((null(), null())) };
+    static CLAIMS: RefCell<Claims> = const { RefCell::new(Claims(Vec::new())) };
+}

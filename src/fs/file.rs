@@ -1,0 +1,290 @@
+//! The file.
+
+use super::{
+    IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt,
+    futures::Operation, open_options::traits, sys,
+};
+use crate::engine::{Engine, Fault, HandleRef, Kind};
+use std::{
+    fmt, io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    path::Path,
+};
+
+/// An open file, read and written at offsets, by any number of threads and tasks at once.
+///
+/// Clones share the descriptor, which closes with the last of them and of the operations under way. See the
+/// [module](super) for an example, and for what the async methods have in common.
+#[derive(Clone)]
+pub struct File {
+    pub(super) handle: HandleRef,
+}
+
+impl File {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// What open(2) reports, as [`std::fs::File::open`] does.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+        OpenOptions::new().read(true).open(path)
+    }
+
+    /// Opens a file for writing; creates it, or cuts it to length 0.
+    ///
+    /// # Errors
+    /// What open(2) reports, as [`std::fs::File::create`] does.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(true).open(path)
+    }
+
+    /// Options for opening a file; the same as [`OpenOptions::new`].
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// Reads at `offset` into `buffer`, by one system call, and returns how many bytes it brought: fewer than
+    /// fit at the end of the file, after a signal, or past 2 GiB; 0 at the end of the file.
+    ///
+    /// # Errors
+    /// What pread(2) reports; `NotSeekable` for a pipe, a socket or a terminal.
+    ///
+    /// # References
+    /// pread(2) on Unix.
+    #[inline]
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        // SAFETY: the buffer is borrowed for the call.
+        Ok(unsafe { sys::read(self.handle.as_fd(), buffer.as_mut_ptr(), buffer.len(), offset) }?)
+    }
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends first, else as [`read_at`](File::read_at). What `buffer` then holds is
+    /// unspecified.
+    pub fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read_at(buffer, offset) {
+                Ok(0) => return Err(unexpected_end()),
+                Ok(read) => {
+                    buffer = &mut buffer[read..];
+                    offset = offset.wrapping_add(read as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `buffer` at `offset`, by one system call, and returns how many bytes the system accepted.
+    ///
+    /// # Errors
+    /// What pwrite(2) reports; `NotSeekable` for a pipe, a socket or a terminal; `InvalidInput` on a file opened with
+    /// `O_APPEND`, where Linux would ignore the offset.
+    ///
+    /// # References
+    /// pwrite(2) on Unix, with its section BUGS.
+    #[inline]
+    pub fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        if self.handle.appends {
+            return Err(Fault::Appends.into());
+        }
+        Ok(sys::write(self.handle.as_fd(), buffer, offset)?)
+    }
+
+    /// Writes all of `buffer` at `offset`.
+    ///
+    /// # Errors
+    /// As [`write_at`](File::write_at), after a part may have been written; `WriteZero` if the system accepts
+    /// nothing any more.
+    pub fn write_all_at(&self, mut buffer: &[u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.write_at(buffer, offset) {
+                Ok(0) => return Err(Fault::WriteZero.into()),
+                Ok(written) => {
+                    buffer = &buffer[written..];
+                    offset = offset.wrapping_add(written as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The file's length in bytes. Files of /proc and /sys say 0, whatever they hold.
+    ///
+    /// # Errors
+    /// What fstat(2) reports.
+    #[allow(clippy::len_without_is_empty)] // a file may be empty now and not at the next moment
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(sys::size(self.handle.as_fd())?.0)
+    }
+
+    /// Makes the file `len` bytes long: cuts it, or extends it by a hole that reads as zeros.
+    ///
+    /// # Errors
+    /// What ftruncate(2) reports; `InvalidInput` for a length over 2^63 - 1 and for a file not open for writing.
+    pub fn set_len(&self, len: u64) -> io::Result<()> {
+        Ok(sys::set_size(self.handle.as_fd(), len)?)
+    }
+
+    /// Returns when the file's data and metadata are on the device.
+    ///
+    /// # Errors
+    /// What fsync(2) reports. The data is then to be taken as lost: Linux says so once, and may report success
+    /// the next time.
+    pub fn sync_all(&self) -> io::Result<()> {
+        Ok(sys::sync_all(self.handle.as_fd())?)
+    }
+
+    /// As [`sync_all`](File::sync_all), without metadata that reading the data does not need, such as times.
+    ///
+    /// # Errors
+    /// What fdatasync(2) reports, as [`sync_all`](File::sync_all).
+    pub fn sync_data(&self) -> io::Result<()> {
+        Ok(sys::sync_data(self.handle.as_fd())?)
+    }
+
+    /// Reads at `offset` until `buffer` is full or the file ends, and returns the number of bytes and the buffer.
+    ///
+    /// Here it differs from [`read_at`](File::read_at), which is one system call: on a regular file, the async
+    /// form comes short at the end of the file only. A `Vec<u8>` is filled over its length, not its capacity;
+    /// see [`Spare`](super::Spare).
+    ///
+    /// # Errors
+    /// As [`read_at`](File::read_at); the [`OpError`](super::OpError) has the buffer and what was read before.
+    ///
+    /// # References
+    /// preadv2(2) with RWF_NOWAIT for the attempt from the page cache, pread(2) on the engine's threads.
+    #[inline]
+    pub fn read_at_async<B: IoBufMut>(&self, buffer: B, offset: u64) -> ReadAt<'_, B> {
+        ReadAt(Operation::new(&self.handle, Kind::Read, offset, buffer))
+    }
+
+    /// Fills `buffer` from `offset` on, and gives it back.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends first, else as [`read_at_async`](File::read_at_async).
+    #[inline]
+    pub fn read_exact_at_async<B: IoBufMut>(&self, buffer: B, offset: u64) -> ReadExactAt<'_, B> {
+        ReadExactAt(Operation::new(&self.handle, Kind::Read, offset, buffer))
+    }
+
+    /// Writes `buffer` at `offset`, and gives the number of bytes and the buffer back. It goes on after a write
+    /// that the system cut short, so fewer bytes than `buffer` has come with an error only.
+    ///
+    /// # Errors
+    /// As [`write_at`](File::write_at); the [`OpError`](super::OpError) has the buffer and how much was written.
+    #[inline]
+    pub fn write_at_async<B: IoBuf>(&self, buffer: B, offset: u64) -> WriteAt<'_, B> {
+        WriteAt(Operation::new(&self.handle, Kind::Write, offset, buffer))
+    }
+
+    /// Writes all of `buffer` at `offset`, and gives it back.
+    ///
+    /// # Errors
+    /// As [`write_at_async`](File::write_at_async).
+    #[inline]
+    pub fn write_all_at_async<B: IoBuf>(&self, buffer: B, offset: u64) -> WriteAllAt<'_, B> {
+        WriteAllAt(Operation::new(&self.handle, Kind::Write, offset, buffer))
+    }
+
+    /// [`len`](File::len), on the engine: on a network file system it may take its time.
+    ///
+    /// # Errors
+    /// As [`len`](File::len).
+    pub fn len_async(&self) -> Len<'_> {
+        Len(Operation::new(&self.handle, Kind::Len, 0, ()))
+    }
+
+    /// [`set_len`](File::set_len), on the engine.
+    ///
+    /// # Errors
+    /// As [`set_len`](File::set_len).
+    pub fn set_len_async(&self, len: u64) -> SetLen<'_> {
+        SetLen(Operation::new(&self.handle, Kind::SetLen, len, ()))
+    }
+
+    /// [`sync_all`](File::sync_all), on the engine.
+    ///
+    /// # Errors
+    /// As [`sync_all`](File::sync_all).
+    pub fn sync_all_async(&self) -> SyncAll<'_> {
+        SyncAll(Operation::new(&self.handle, Kind::SyncAll, 0, ()))
+    }
+
+    /// [`sync_data`](File::sync_data), on the engine.
+    ///
+    /// # Errors
+    /// As [`sync_data`](File::sync_data).
+    pub fn sync_data_async(&self) -> SyncData<'_> {
+        SyncData(Operation::new(&self.handle, Kind::SyncData, 0, ()))
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn from_handle(handle: HandleRef) -> File {
+        File { handle }
+    }
+
+    /// The same open file as std's type.
+    ///
+    /// # Errors
+    /// Gives `self` back while clones of it, or operations under way, use the descriptor too.
+    pub fn try_into_std(self) -> Result<std::fs::File, File> {
+        self.handle.into_fd().map(std::fs::File::from).map_err(|handle| File { handle })
+    }
+}
+
+impl Engine {
+    /// Takes an open file over, as a [`File`] whose async operations this engine carries.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let file = haft::engine::Engine::default().adopt(tempfile::tempfile()?);
+    /// file.write_all_at(b"adopted", 0)?;
+    /// assert_eq!(file.len()?, 7);
+    /// # Ok(()) }
+    /// ```
+    pub fn adopt(&self, file: impl Into<OwnedFd>) -> File {
+        let fd = file.into();
+        let traits = traits(sys::status(&fd));
+        File { handle: HandleRef::new(self.lease(), fd, traits) }
+    }
+}
+
+/// Carried by the process's engine; see [`Engine::adopt`] for another.
+impl From<std::fs::File> for File {
+    fn from(file: std::fs::File) -> File {
+        Engine::process().adopt(file)
+    }
+}
+
+/// Carried by the process's engine; see [`Engine::adopt`] for another.
+impl From<OwnedFd> for File {
+    fn from(fd: OwnedFd) -> File {
+        Engine::process().adopt(fd)
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+impl AsRawFd for File {
+    fn as_raw_fd(&self) -> RawFd {
+        self.handle.as_raw_fd()
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("File").field("fd", &self.as_raw_fd()).finish()
+    }
+}
+
+pub(super) fn unexpected_end() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file ended before the buffer was full")
+}

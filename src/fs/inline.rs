@@ -1,0 +1,136 @@
+//! The attempt to read on the calling thread, from memory alone.
+//!
+//! On Linux this is `preadv2` with `RWF_NOWAIT`. The rules, each from a measurement or a report:
+//!
+//! * A count of 0 or a short one is never believed: the kernels 5.9 and 5.10 return 0 after the first page,
+//!   and a range that is cached in part stops at a page. It is the end of the file only if the file's size,
+//!   asked afresh, says so. Else the rest goes to a carrier.
+//! * ext4 and its like take the flag. A file system that refuses it is asked what it is, once for each handle
+//!   (a hint for each device would cost the same system call that it saves): tmpfs waits for no device, and a
+//!   plain `pread` answers; on all others (overlayfs) reads go to a carrier.
+//! * Never on an `O_DIRECT` handle, where the flag does not keep the call from waiting for the device.
+//! * A miss is not free: it may allocate, and read ahead. So after misses in a row attempts are left out, up to
+//!   63 of them.
+//! * A task whose reads all hit never waits, and would keep its executor to itself. So now and then a read
+//!   yields once before it is tried: after [`BUDGET`] hits of up to a page, fewer of larger ones.
+
+use super::sys;
+use crate::{
+    engine::{Block, Handle, Lease, Outcome, Work, count},
+    force::{self, Lack},
+};
+use rustix::io::Errno;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Try with `RWF_NOWAIT`.
+const NOWAIT: u8 = 0;
+/// Reads never wait for a device: read plainly.
+const PLAIN: u8 = 1;
+/// Do not try.
+pub(crate) const NEVER: u8 = 2;
+
+/// Inline work between two yields: a hit costs 1, and 1 more for every page. At 0.3 µs a hit that is about
+/// 80 µs.
+const BUDGET: u32 = 256;
+const PAGE: usize = 4096;
+
+/// 2^6 - 1 attempts are left out after as many misses in a row.
+const MOST_MISSES: u8 = 6;
+
+/// How an attempt went.
+pub(crate) enum Attempt {
+    /// The operation is done.
+    Done(Outcome),
+    /// The task has had its share: wake it, and try at the next poll.
+    Yield,
+    /// A carrier has to do it, or what is left of it.
+    HandOn,
+}
+
+/// Tries to do the whole of a read that has not begun.
+#[inline(always)]
+pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, work: &mut Work) -> Attempt {
+    let method = handle.inline.load(Relaxed);
+    if method == NEVER || lease.inline_limit < work.len.max(1) {
+        return Attempt::HandOn;
+    }
+    if let Some(block) = block {
+        let spent = block.spent.load(Relaxed);
+        if spent >= BUDGET {
+            block.spent.store(0, Relaxed);
+            return Attempt::Yield;
+        }
+        block.spent.store(spent + 1 + (work.len / PAGE) as u32, Relaxed);
+    }
+    let skip = handle.skip.load(Relaxed);
+    if skip > 0 {
+        handle.skip.store(skip - 1, Relaxed);
+        return Attempt::HandOn;
+    }
+    let result = match method {
+        // SAFETY: the buffer is the operation's, and the operation is the caller's.
+        PLAIN => unsafe { sys::read(handle.as_fd(), work.ptr, work.len, work.offset) },
+        _ if force::lacks(Lack::Nowait) => Err(Errno::OPNOTSUPP),
+        // SAFETY: as above.
+        _ => unsafe { sys::read_nowait(handle.as_fd(), work.ptr, work.len, work.offset) },
+    };
+    match result {
+        Ok(read) if read == work.len => {
+            if handle.misses.load(Relaxed) != 0 {
+                handle.misses.store(0, Relaxed);
+            }
+            if let Some(block) = block {
+                count(&block.inline_hits);
+            }
+            Attempt::Done(Outcome { done: read as u64, fault: None })
+        }
+        other => unusual(handle, block, work, other),
+    }
+}
+
+#[cold]
+fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Result<usize, Errno>) -> Attempt {
+    match result {
+        Ok(read) => {
+            let end = work.offset.saturating_add(read as u64);
+            let at_end = sys::size(handle.as_fd()).is_ok_and(|(size, regular)| regular && end >= size);
+            if at_end {
+                block.inspect(|block| count(&block.inline_hits));
+                return Attempt::Done(Outcome { done: read as u64, fault: None });
+            }
+            work.done = read;
+            block.inspect(|block| count(&block.inline_partials));
+        }
+        Err(Errno::AGAIN) => {
+            let misses = (handle.misses.load(Relaxed) + 1).min(MOST_MISSES);
+            handle.misses.store(misses, Relaxed);
+            handle.skip.store((1 << misses) - 1, Relaxed);
+            block.inspect(|block| count(&block.inline_misses));
+        }
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if handle.inline.load(Relaxed) == NOWAIT => {
+            block.inspect(|block| count(&block.inline_unsupported));
+            let method = if sys::is_in_memory(handle.as_fd()) { PLAIN } else { NEVER };
+            handle.inline.store(method, Relaxed);
+            if method == PLAIN {
+                handle.skip.store(0, Relaxed);
+                block.inspect(|block| block.spent.store(0, Relaxed));
+                return attempt_again(handle, block, work);
+            }
+        }
+        // Anything else a carrier meets again, and reports.
+        Err(_) => {}
+    }
+    Attempt::HandOn
+}
+
+/// The first read of a file that turned out to be in memory.
+fn attempt_again(handle: &Handle, block: Option<&Block>, work: &mut Work) -> Attempt {
+    // SAFETY: the buffer is the operation's, and the operation is the caller's.
+    match unsafe { sys::read(handle.as_fd(), work.ptr, work.len, work.offset) } {
+        Ok(read) if read == work.len => {
+            block.inspect(|block| count(&block.inline_hits));
+            Attempt::Done(Outcome { done: read as u64, fault: None })
+        }
+        other => unusual(handle, block, work, other),
+    }
+}

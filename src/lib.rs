@@ -1,0 +1,12 @@
+//! haft.
+#![warn(rust_2018_idioms)]
+#[cfg(feature = "fs")]
+pub mod engine;
+#[cfg(any(feature = "fs", feature = "process"))]
+mod force;
+#[cfg(feature = "fs")]
+pub mod fs;
+#[cfg(feature = "process")]
+pub mod process;
+#[cfg(feature = "fs")]
+mod sync;

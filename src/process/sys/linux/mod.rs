@@ -1,0 +1,18 @@
+//! Linux: one `clone` that shares memory, on the calling thread. [`launch`] has the protocol.
+
+mod child;
+mod close;
+mod launch;
+mod pid;
+mod raw;
+mod same_file;
+mod signals;
+mod slots;
+mod stack;
+mod watcher;
+
+pub(crate) use launch::{Launched, launch};
+pub(crate) use pid::{Pid, Seen};
+pub(crate) use same_file::same_file;
+pub(crate) use slots::reserve;
+pub(crate) use watcher::watch;

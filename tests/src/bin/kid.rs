@@ -1,0 +1,2 @@
+//! The helper child.
+fn main() {}
