@@ -182,6 +182,20 @@ fn waker_slot_serves_the_next_user_of_its_cell() {
     });
 }
 
+#[test]
+fn waker_slot_is_whole_for_a_second_taker() {
+    model(3, || {
+        let slot = LoomArc::new(WakerSlot::new());
+        let other = LoomArc::clone(&slot);
+        let thread = thread::spawn(move || {
+            drop(other.take());
+            drop(other.take());
+        });
+        slot.register(Waker::noop());
+        thread.join().unwrap();
+    });
+}
+
 /// A slab slot with a part that only its taker may touch.
 struct Slip {
     index: u32,

@@ -72,7 +72,7 @@ impl<T: Slot> Slab<T> {
             // SAFETY: slots live as long as the slab. Another thread may have taken this one meanwhile and
             // use it; its link is atomic, and the tag makes the exchange fail.
             let next = unsafe { T::next_idle(slot) }.load(Relaxed);
-            match self.idle.compare_exchange_weak(head, retag(head, next), Acquire, Acquire) {
+            match self.idle.compare_exchange_weak(head, retag(head, next), Relaxed, Acquire) {
                 Ok(_) => return Some(slot),
                 Err(now) => head = now,
             }

@@ -53,8 +53,9 @@ impl WakerSlot {
                 _ => slot.replace(waker.clone()),
             }
         });
-        if self.state.compare_exchange(REGISTERING, IDLE, Release, Acquire).is_err() {
-            // The taker came meanwhile and left. Wake in its stead.
+        if self.state.compare_exchange(REGISTERING, IDLE, Release, Relaxed).is_err() {
+            // The taker came meanwhile and left. Wake in its stead; the poll that follows sees what the taker did,
+            // as its own registration reads what follows the taker's mark.
             // SAFETY: the state is REGISTERING | TAKING; the taker does not touch the waker then.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             self.state.swap(IDLE, Release);
