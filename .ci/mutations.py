@@ -24,9 +24,9 @@ BY_HAND = [
      "{ let running = cell.state.load(Acquire) == RUNNING | BOTH; "
      "if running { cell.state.store(ABANDONED | COMPLETER, Release) }; running }",
      "abandon without compare-exchange"),
-    ("src/engine/cell.rs", "cell.state.fetch_and(!FUTURE, AcqRel) & COMPLETER != 0", 
+    ("src/engine/cell.rs", "cell.state.fetch_and(!FUTURE, Release) & COMPLETER != 0", 
      "cell.state.load(Acquire) & COMPLETER != 0", "the future lets go without saying so"),
-    ("src/engine/cell.rs", "cell.state.fetch_and(!COMPLETER, AcqRel) & FUTURE != 0",
+    ("src/engine/cell.rs", "cell.state.fetch_and(!COMPLETER, Acquire) & FUTURE != 0",
      "cell.state.load(Acquire) & FUTURE != 0", "the completer lets go without saying so"),
     ("src/engine/pool.rs", "                let call = state.call(self.limit);\n                drop(state);",
      "                let call = Call::Nobody;\n                drop(state);", "a worker that leaves work behind wakes nobody"),

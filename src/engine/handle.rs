@@ -4,15 +4,18 @@
 //!
 //! Blocks are recycled by the engine, as cells are: opening and closing allocates nothing in steady state.
 
-use super::{Lease, cell::Cell, slab::Slot};
-use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use super::{Lease, backoff::Backoff, cell::Cell, slab::Slot};
+use crate::sync::{
+    UnsafeCell,
+    atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
+};
 use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     ptr::{NonNull, null_mut},
     sync::{
         Arc,
-        // The hints on inline attempts carry nothing from one thread to another, so no model needs to see them.
-        atomic::{AtomicU8, AtomicU32 as HintU32},
+        // A hint that carries nothing from one thread to another, so no model needs to see it.
+        atomic::AtomicU8,
     },
 };
 
@@ -21,20 +24,27 @@ pub(crate) struct Handle {
     references: AtomicUsize,
     index: u32,
     next_idle: AtomicU32,
-    fd: RawFd,
-    /// The engine that carries this file's operations; `None` while idle.
-    lease: Option<Arc<Lease>>,
+    open: UnsafeCell<Open>,
     /// One idle cell at hand, so that a file used by one task does not go to the shared store.
     spare: AtomicPtr<Cell>,
     /// What is known about inline attempts on this file, in `fs::inline`'s terms.
     pub(crate) inline: AtomicU8,
-    /// Attempts to leave out before the next one.
-    pub(crate) skip: HintU32,
-    /// Misses in a row.
-    pub(crate) misses: AtomicU8,
+    /// Attempts that missed.
+    pub(crate) misses: Backoff,
     /// Every write goes to the end of the file, whatever its offset.
     pub(crate) appends: bool,
 }
+
+/// What the references share, and the last of them takes apart.
+struct Open {
+    fd: RawFd,
+    /// The engine that carries this file's operations; `None` while idle.
+    lease: Option<Arc<Lease>>,
+}
+
+// SAFETY: `open` is written only by who has the block alone, before the first reference and after the last; the
+// count's orderings lie between.
+unsafe impl Sync for Handle {}
 
 /// What has to be known of a file before it is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,12 +60,10 @@ impl Slot for Handle {
             references: AtomicUsize::new(0),
             index,
             next_idle: AtomicU32::new(0),
-            fd: -1,
-            lease: None,
+            open: UnsafeCell::new(Open { fd: -1, lease: None }),
             spare: AtomicPtr::new(null_mut()),
             inline: AtomicU8::new(0),
-            skip: HintU32::new(0),
-            misses: AtomicU8::new(0),
+            misses: Backoff::new(),
             appends: false,
         }
     }
@@ -74,12 +82,14 @@ impl Handle {
     #[inline]
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: whoever has a reference to a live block keeps its descriptor open.
-        unsafe { BorrowedFd::borrow_raw(self.fd) }
+        unsafe { BorrowedFd::borrow_raw(self.as_raw_fd()) }
     }
 
     #[inline]
     pub(crate) fn lease(&self) -> &Arc<Lease> {
-        self.lease.as_ref().expect("a live handle has an engine")
+        // SAFETY: while there are references nobody writes it.
+        let lease = self.open.with(|open| unsafe { &(*open).lease });
+        lease.as_ref().expect("a live handle has an engine")
     }
 
     /// An idle cell: the one at hand, or one from the store.
@@ -116,12 +126,11 @@ impl HandleRef {
         // SAFETY: an idle block is its taker's alone, but for the slab's link. So the parts are written one by
         // one, and no reference to the whole is made before it is complete.
         unsafe {
-            (*handle).fd = fd.into_raw_fd();
-            (*handle).lease = Some(Arc::clone(lease));
+            let opened = Open { fd: fd.into_raw_fd(), lease: Some(Arc::clone(lease)) };
+            (*handle).open.with_mut(|open| *open = opened);
             (*handle).appends = traits.appends;
             (*handle).inline.store(traits.inline, Relaxed);
-            (*handle).skip.store(0, Relaxed);
-            (*handle).misses.store(0, Relaxed);
+            (*handle).misses.reset();
             (*handle).references.store(1, Relaxed);
         }
         HandleRef(block)
@@ -175,8 +184,10 @@ unsafe fn retire(block: NonNull<Handle>) -> OwnedFd {
     let handle = block.as_ptr();
     // SAFETY: nobody else has the block, but for the slab's link; it owned its descriptor.
     let (fd, lease, spare) = unsafe {
-        let fd = OwnedFd::from_raw_fd(std::mem::replace(&mut (*handle).fd, -1));
-        (fd, (*handle).lease.take().expect("a live handle has an engine"), (*handle).spare.load(Relaxed))
+        let Open { fd, lease } =
+            (*handle).open.with_mut(|open| std::mem::replace(&mut *open, Open { fd: -1, lease: None }));
+        let lease = lease.expect("a live handle has an engine");
+        (OwnedFd::from_raw_fd(fd), lease, (*handle).spare.load(Relaxed))
     };
     if let Some(spare) = NonNull::new(spare) {
         // SAFETY: as above.
@@ -190,7 +201,9 @@ unsafe fn retire(block: NonNull<Handle>) -> OwnedFd {
 }
 
 impl AsRawFd for Handle {
+    #[inline]
     fn as_raw_fd(&self) -> RawFd {
-        self.fd
+        // SAFETY: while there are references nobody writes it.
+        self.open.with(|open| unsafe { (*open).fd })
     }
 }

@@ -19,6 +19,7 @@
 //! *list*, the *slab* that recycles cells and handles, the *handle* block that keeps a descriptor open while
 //! anything uses it, and the counters.
 
+mod backoff;
 mod cell;
 mod handle;
 mod list;
@@ -49,10 +50,19 @@ use std::{
 /// argument says that nobody wants it any more.
 pub(crate) type Perform = fn(&Work, Option<&Handle>, &dyn Fn() -> bool) -> Outcome;
 
+/// What becomes of an operation that a carrier has just taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Submitted {
+    /// A thread is looking for it and may have begun: its end may be a moment away.
+    Watched,
+    /// It waits for others to end, or for a thread to wake.
+    Waits,
+}
+
 /// A carrier takes operations and sees them through, on threads that are not the caller's.
 pub(crate) trait Carrier {
     /// Takes over the completer's side of a cell.
-    fn submit(self: &Arc<Self>, cell: cell::CompleterSide);
+    fn submit(self: &Arc<Self>, cell: cell::CompleterSide) -> Submitted;
     /// Takes an operation back, if it has not begun. Then it never happens, and the completer's side of its
     /// cell is gone.
     fn cancel(&self, cell: &FutureSide) -> bool;
@@ -73,8 +83,8 @@ impl Shared {
 }
 
 impl Carrier for Shared {
-    fn submit(self: &Arc<Self>, cell: cell::CompleterSide) {
-        self.pool.submit(self, cell);
+    fn submit(self: &Arc<Self>, cell: cell::CompleterSide) -> Submitted {
+        self.pool.submit(self, cell)
     }
 
     fn cancel(&self, cell: &FutureSide) -> bool {

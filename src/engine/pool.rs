@@ -13,10 +13,14 @@
 //! * A worker sleeps only after it has seen, under the lock, that the list is empty.
 //!
 //! Looking costs processor time, and saves what is dear in a hand-off: waking a thread on another core. One
-//! worker at most looks for longer than a glance, for [`WORKER_LOOK`].
+//! worker at a time does, for [`SHORT_LOOK`]. That catches the next operation of a task that was itself looking for
+//! the end of its last. A task that sleeps takes longer to wake than that; to get from there into the quick
+//! exchange, a worker that has just woken a task looks for [`LONG_LOOK`], unless such looks have been in vain: they
+//! pay if the operation that they catch is followed by another that a short look catches.
 
 use super::{
-    Shared,
+    Shared, Submitted,
+    backoff::Backoff,
     cell::{Completed, CompleterSide, FutureSide, Release},
     list::List,
 };
@@ -31,9 +35,12 @@ use std::{
     time::Duration,
 };
 
-/// How long an idle worker looks for the next operation before it sleeps. Measured on two cores: the next
-/// operation of a task that does little in between comes within 2 µs.
-const WORKER_LOOK: Duration = Duration::from_micros(5);
+/// How long an idle worker looks for the next operation before it sleeps. The next operation of a task that looks
+/// for the end of its last, and does little in between, comes within 2 µs.
+const SHORT_LOOK: Duration = Duration::from_micros(5);
+
+/// As long as it takes to wake a task on a sleeping processor of a virtual machine.
+const LONG_LOOK: Duration = Duration::from_micros(50);
 
 pub(crate) struct Pool {
     state: Mutex<State>,
@@ -42,6 +49,8 @@ pub(crate) struct Pool {
     waiting: AtomicUsize,
     /// The most threads that there may be.
     limit: usize,
+    /// Long looks.
+    long_looks: Backoff,
 }
 
 struct State {
@@ -96,6 +105,7 @@ impl Pool {
             work: Condvar::new(),
             waiting: AtomicUsize::new(0),
             limit,
+            long_looks: Backoff::new(),
         }
     }
 
@@ -119,15 +129,18 @@ impl Pool {
     }
 
     /// Queues an operation.
-    pub(crate) fn submit(&self, shared: &Arc<Shared>, cell: CompleterSide) {
-        let call = {
+    pub(crate) fn submit(&self, shared: &Arc<Shared>, cell: CompleterSide) -> Submitted {
+        let (call, submitted) = {
             let mut state = lock(&self.state);
             // SAFETY: the cell is in no list, and its COMPLETER bit keeps it alive while it is in this one.
             unsafe { state.list.push(cell.pointer()) };
             self.waiting.store(state.list.len(), Relaxed);
-            state.call(self.limit)
+            // Those who are looking now, and are not only about to wake.
+            let watched = state.looking > state.woken && state.list.len() == 1;
+            (state.call(self.limit), if watched { Submitted::Watched } else { Submitted::Waits })
         };
         self.answer(shared, call);
+        submitted
     }
 
     /// Takes an operation out of the list, if it is still there: then it never happens.
@@ -182,6 +195,9 @@ impl Pool {
 
     /// A worker's life. It begins and goes round as one who looks.
     pub(crate) fn work(&self, shared: &Arc<Shared>) {
+        // Whether the last operation had a sleeping task, and whether a long look caught it.
+        let mut woke = false;
+        let mut caught = false;
         let mut state = lock(&self.state);
         loop {
             if let Some(cell) = self.pop(&mut state) {
@@ -189,16 +205,26 @@ impl Pool {
                 let call = state.call(self.limit);
                 drop(state);
                 self.answer(shared, call);
-                self.run(shared, cell, true);
+                woke = self.run(shared, cell, true);
                 state = lock(&self.state);
                 continue;
             }
             if state.looking == 1 && !state.shutdown {
+                let long = woke && self.long_looks.is_due();
                 drop(state);
-                let mut look = Look::new(WORKER_LOOK);
+                let mut look = Look::new(if long { LONG_LOOK } else { SHORT_LOOK });
                 while self.waiting.load(Relaxed) == 0 && look.again() {}
                 state = lock(&self.state);
-                if !state.list.is_empty() {
+                let found = !state.list.is_empty();
+                match (long, found) {
+                    (true, false) => self.long_looks.was_vain(),
+                    (false, true) if caught => self.long_looks.paid(),
+                    (false, false) if caught => self.long_looks.was_vain(),
+                    _ => {}
+                }
+                caught = long && found;
+                woke = false;
+                if found {
                     continue;
                 }
             }
@@ -220,9 +246,9 @@ impl Pool {
         }
     }
 
-    /// Carries one operation out. A worker (and not a thread that does what no worker can) is counted as
-    /// looking again when this returns.
-    fn run(&self, shared: &Arc<Shared>, cell: CompleterSide, worker: bool) {
+    /// Carries one operation out, and tells whether a task slept for it. A worker (and not a thread that does what
+    /// no worker can) is counted as looking again when this returns.
+    fn run(&self, shared: &Arc<Shared>, cell: CompleterSide, worker: bool) -> bool {
         let (work, handle) = cell.take_request();
         let outcome = (shared.perform)(&work, handle.as_deref(), &|| cell.is_abandoned());
         // The descriptor goes first, see `take_request`. This may close it.
@@ -232,6 +258,7 @@ impl Pool {
         }
         match cell.complete(outcome) {
             Completed::Wake(waker, cell) => {
+                let slept = waker.is_some();
                 if let Some(waker) = waker {
                     // A waker is foreign code: it may take its time, or wait for what this pool has to do.
                     // So this worker does not look while it runs.
@@ -241,6 +268,7 @@ impl Pool {
                     // SAFETY: this side was the last.
                     unsafe { shared.cells.give(cell) };
                 }
+                slept
             }
             Completed::Abandoned(cell) => {
                 let mut idle = None;
@@ -249,6 +277,7 @@ impl Pool {
                     // SAFETY: an abandoned cell is this side's alone.
                     unsafe { shared.cells.give(idle) };
                 }
+                false
             }
         }
     }

@@ -5,6 +5,7 @@
 //! all blocks. When a thread ends, its block is handed to the next thread that comes, with what it has
 //! counted, so a sum never goes back and the number of blocks is that of the threads at the peak.
 
+use super::backoff::Backoff;
 use std::{
     cell::{Cell, RefCell},
     ptr::{NonNull, null},
@@ -58,10 +59,8 @@ pub(crate) struct Block {
     pub(crate) spent: AtomicU32,
     /// Queued operations of this thread that have not ended. Others may end them, so it is really shared.
     pub(crate) in_flight: AtomicU32,
-    /// Looks to leave out before the next one, see `fs::futures`.
-    pub(crate) look_skip: AtomicU32,
-    /// Looks in a row that did not pay.
-    pub(crate) look_losses: AtomicU32,
+    /// Looks of this thread for the end of an operation that it has queued, see `fs::futures`.
+    pub(crate) looks: Backoff,
 }
 
 /// Adds to a counter that only this thread writes.

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     engine::{
-        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Work, count, fits_stash,
-        open_cell,
+        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Submitted, Work, count,
+        fits_stash, open_cell,
     },
     sync::Look,
 };
@@ -29,9 +29,6 @@ use std::{
 
 /// How long a poll that has just queued an operation looks for its end before it returns `Pending`.
 const POLL_LOOK: Duration = Duration::from_micros(2);
-
-/// 2^6 - 1 looks are left out after as many in vain in a row.
-const MOST_LOSSES: u32 = 6;
 
 /// Where the bytes of an operation's buffer are.
 pub(crate) trait Locate<B> {
@@ -190,21 +187,26 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         // the completer works for it. The buffer is kept until the operation has ended, here or in the cell.
         let (mut future, completer) =
             unsafe { open_cell(self.handle.take_cell(), self.work, Some(self.handle.clone())) };
-        let mut look = false;
+        let mut alone = false;
         if let Some(block) = block {
             count(&block.queued);
             block.spent.store(0, Relaxed);
-            let alone = block.in_flight.fetch_add(1, Relaxed) == 0;
-            look = alone && lease.parallel && may_look(block);
+            alone = block.in_flight.fetch_add(1, Relaxed) == 0;
         }
-        lease.shared.submit(completer);
+        let submitted = lease.shared.submit(completer);
         let mut done = future.is_done();
-        if look && let Some(block) = block {
+        if let Some(block) = block
+            && !done
+            && alone
+            && submitted == Submitted::Watched
+            && lease.parallel
+            && block.looks.is_due()
+        {
             let mut look = Look::new(POLL_LOOK);
             while !done && look.again() {
                 done = future.is_done();
             }
-            looked(block, done);
+            if done { block.looks.paid() } else { block.looks.was_vain() }
         }
         if !done {
             future.register(cx.waker());
@@ -308,21 +310,6 @@ impl<B, L> Operation<'_, B, L> {
             }
         }
     }
-}
-
-/// Whether this poll should look for the end of its operation: not while recent looks were in vain.
-fn may_look(block: &Block) -> bool {
-    let skip = block.look_skip.load(Relaxed);
-    if skip > 0 {
-        block.look_skip.store(skip - 1, Relaxed);
-    }
-    skip == 0
-}
-
-fn looked(block: &Block, paid: bool) {
-    let losses = if paid { 0 } else { (block.look_losses.load(Relaxed) + 1).min(MOST_LOSSES) };
-    block.look_losses.store(losses, Relaxed);
-    block.look_skip.store((1 << losses) - 1, Relaxed);
 }
 
 macro_rules! futures {

@@ -9,8 +9,8 @@
 //!   (a hint for each device would cost the same system call that it saves): tmpfs waits for no device, and a
 //!   plain `pread` answers; on all others (overlayfs) reads go to a carrier.
 //! * Never on an `O_DIRECT` handle, where the flag does not keep the call from waiting for the device.
-//! * A miss is not free: it may allocate, and read ahead. So after misses in a row attempts are left out, up to
-//!   63 of them.
+//! * A miss is not free: it may allocate, and read ahead. So after misses in a row attempts are left out
+//!   (see `Backoff`).
 //! * A task whose reads all hit never waits, and would keep its executor to itself. So now and then a read
 //!   yields once before it is tried: after [`BUDGET`] hits of up to a page, fewer of larger ones.
 
@@ -33,9 +33,6 @@ pub(crate) const NEVER: u8 = 2;
 /// 80 µs.
 const BUDGET: u32 = 256;
 const PAGE: usize = 4096;
-
-/// 2^6 - 1 attempts are left out after as many misses in a row.
-const MOST_MISSES: u8 = 6;
 
 /// How an attempt went.
 pub(crate) enum Attempt {
@@ -62,9 +59,7 @@ pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, wor
         }
         block.spent.store(spent + 1 + (work.len / PAGE) as u32, Relaxed);
     }
-    let skip = handle.skip.load(Relaxed);
-    if skip > 0 {
-        handle.skip.store(skip - 1, Relaxed);
+    if !handle.misses.is_due() {
         return Attempt::HandOn;
     }
     let result = match method {
@@ -76,9 +71,7 @@ pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, wor
     };
     match result {
         Ok(read) if read == work.len => {
-            if handle.misses.load(Relaxed) != 0 {
-                handle.misses.store(0, Relaxed);
-            }
+            handle.misses.paid();
             if let Some(block) = block {
                 count(&block.inline_hits);
             }
@@ -102,9 +95,7 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
             block.inspect(|block| count(&block.inline_partials));
         }
         Err(Errno::AGAIN) => {
-            let misses = (handle.misses.load(Relaxed) + 1).min(MOST_MISSES);
-            handle.misses.store(misses, Relaxed);
-            handle.skip.store((1 << misses) - 1, Relaxed);
+            handle.misses.was_vain();
             block.inspect(|block| count(&block.inline_misses));
         }
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if handle.inline.load(Relaxed) == NOWAIT => {
@@ -112,8 +103,6 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
             let method = if sys::is_in_memory(handle.as_fd()) { PLAIN } else { NEVER };
             handle.inline.store(method, Relaxed);
             if method == PLAIN {
-                handle.skip.store(0, Relaxed);
-                block.inspect(|block| block.spent.store(0, Relaxed));
                 return attempt_again(handle, block, work);
             }
         }
