@@ -28,6 +28,8 @@ pub(super) struct Task<'a> {
     /// The clone did not reset handlers.
     pub(super) clear_handlers: bool,
     pub(super) mask: raw::SignalSet,
+    /// Where the kernel puts the pidfd, before the child runs.
+    pub(super) pidfd: AtomicI32,
     /// A C string, or null.
     pub(super) directory: *const c_char,
     pub(super) descriptors: &'a Descriptors,

@@ -10,13 +10,19 @@ use crate::process::plan::Gap;
 ///
 /// Nothing else may touch descriptors before this has succeeded: the table is the parent's.
 pub(super) fn unshare(task: &Task<'_>) -> Result<(), i32> {
-    let Err(errno) = raw::close_range(task.descriptors.above, u32::MAX, libc::CLOSE_RANGE_UNSHARE) else {
-        return Ok(());
-    };
-    if is_missing(errno) {
-        task.no_close_range.store(true, Relaxed);
+    if let Err(errno) = raw::close_range(task.descriptors.above, u32::MAX, libc::CLOSE_RANGE_UNSHARE) {
+        if is_missing(errno) {
+            task.no_close_range.store(true, Relaxed);
+        }
+        raw::unshare(libc::CLONE_FILES)?;
     }
-    raw::unshare(libc::CLONE_FILES).map(drop)
+    // The clone put the child's own pidfd into the table while it was shared, at the lowest free number: that of a
+    // standard handle, if one is closed, which the child would then inherit.
+    let pidfd = task.pidfd.load(Relaxed);
+    if (0..3).contains(&pidfd) {
+        let _ = raw::close(pidfd);
+    }
+    Ok(())
 }
 
 /// Absent, or refused by a sandbox, which is the same to us.

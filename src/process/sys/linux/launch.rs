@@ -52,6 +52,7 @@ use super::{raw, watcher};
 use crate::process::error::Step;
 use crate::process::inherit::Inherit;
 use crate::process::plan::{Plan, Strings};
+use crate::process::stdio::off_standard;
 use crate::process::sys::force::{self, Lack};
 use crate::process::sys::{Failure, Os};
 
@@ -99,6 +100,7 @@ pub(crate) fn launch(plan: &Plan<'_>) -> Result<Launched, Failure> {
         shares_table,
         clear_handlers: false,
         mask: 0,
+        pidfd: AtomicI32::new(-1),
         directory: plan.directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
         descriptors,
         lifted: &lifted,
@@ -148,7 +150,6 @@ fn push(pointers: &mut Vec<*const c_char>, strings: &Strings) -> usize {
 
 /// Makes the child and waits until it has executed the program or ended.
 fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
-    let mut pidfd: i32 = -1;
     let mut flags = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     if task.shares_table {
         flags |= libc::CLONE_FILES as u64;
@@ -158,7 +159,7 @@ fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
     }
     let mut args = raw::CloneArgs {
         flags: flags | CLONE_CLEAR_SIGHAND,
-        pidfd: &raw mut pidfd as u64,
+        pidfd: task.pidfd.as_ptr() as u64,
         exit_signal: 0,
         stack: stack.bottom() as u64,
         stack_size: stack.size() as u64,
@@ -175,7 +176,7 @@ fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
         match number {
             // Absent, without CLONE_CLEAR_SIGHAND (before 5.5), or refused by a sandbox.
             Err(libc::ENOSYS | libc::EINVAL | libc::EPERM) => {}
-            number => return number.map(|number| pid(number, pidfd)),
+            number => return number.map(|number| pid(number, task)),
         }
     }
     args.flags = flags;
@@ -183,12 +184,15 @@ fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
     // SAFETY: as above.
     let number = unsafe { raw::clone(&args, child::run, (&raw mut *task).cast()) }?;
     NO_CLONE3.store(true, Relaxed);
-    Ok(pid(number, pidfd))
+    Ok(pid(number, task))
 }
 
-/// `pidfd` is untouched where the kernel does not know the flag.
-fn pid(number: i32, pidfd: i32) -> Pid {
+/// The pidfd's place is untouched where the kernel does not know the flag.
+fn pid(number: i32, task: &Task<'_>) -> Pid {
+    let pidfd = task.pidfd.load(Relaxed);
     // SAFETY: the kernel has just made it for us.
     let fd = (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
-    Pid::new(number, fd)
+    // Where a standard descriptor is closed in the parent, the pidfd may have its number, and the next child would
+    // inherit it.
+    Pid::new(number, fd.and_then(|fd| off_standard(fd).ok()))
 }

@@ -17,6 +17,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::pid::{Pid, Seen};
 use super::{raw, signals};
+use crate::process::stdio::off_standard;
 use crate::process::sys::force::{self, Lack};
 
 /// How often children without a pidfd, and those whose pidfd is readable though they have not ended (a tracer holds
@@ -71,7 +72,7 @@ fn start(me: i32) -> std::io::Result<()> {
     if force::lacks(Lack::Watcher) {
         return Err(std::io::ErrorKind::WouldBlock.into());
     }
-    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let bell = off_standard(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)?;
     let number = bell.as_raw_fd();
     let thread = std::thread::Builder::new().name("haft-reaper".into()).stack_size(128 * 1024);
     WAKE.store(number, Ordering::Relaxed);
