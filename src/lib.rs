@@ -8,5 +8,6 @@ mod force;
 pub mod fs;
 #[cfg(feature = "process")]
 pub mod process;
-#[cfg(feature = "fs")]
+#[cfg(any(feature = "fs", feature = "process"))]
+#[cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 mod sync;

@@ -2,11 +2,13 @@
 
 mod child;
 mod close;
+mod handover;
 mod launch;
 mod pid;
 mod raw;
 mod same_file;
 mod signals;
+mod slot_map;
 mod slots;
 mod stack;
 mod watcher;

@@ -13,13 +13,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use rustix::fs::{MemfdFlags, fstat, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
 use super::raw;
+use super::slot_map::SlotMap;
 use crate::process::plan::Descriptors;
 use crate::process::sys::force::{self, Lack};
 
@@ -27,8 +28,8 @@ use crate::process::sys::force::{self, Lack};
 pub(super) const LOW: u32 = 256;
 /// A slot at or above this number is not worth having.
 const HIGHEST: RawFd = 1024;
-/// As many as a word has bits.
-const COUNT: usize = 64;
+/// As many as the map has bits.
+const COUNT: usize = SlotMap::MOST;
 /// With a limit of no more than this, the table is small, and nobody wants 64 numbers gone.
 const WORTHWHILE: u64 = 4096;
 
@@ -48,42 +49,7 @@ struct Slots {
     holder: RawFd,
     identity: Identity,
     numbers: Vec<RawFd>,
-    free: Free,
-}
-
-/// Which slots are free: bit i is slot i.
-struct Free(AtomicU64);
-
-impl Free {
-    /// Takes the lowest `count` free slots together, or none. Never waits.
-    fn claim(&self, count: usize) -> Option<u64> {
-        // Acquire on success pairs with the release of `give_back`: the placeholder is in the slot again.
-        let mut free = self.0.load(Ordering::Relaxed);
-        loop {
-            let claimed = lowest(free, count)?;
-            let rest = free & !claimed;
-            match self.0.compare_exchange_weak(free, rest, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(claimed),
-                Err(now) => free = now,
-            }
-        }
-    }
-
-    fn give_back(&self, slots: u64) {
-        self.0.fetch_or(slots, Ordering::Release);
-    }
-}
-
-/// The lowest `count` bits that are set.
-fn lowest(bits: u64, count: usize) -> Option<u64> {
-    let mut rest = bits;
-    for _ in 0..count {
-        if rest == 0 {
-            return None;
-        }
-        rest &= rest - 1;
-    }
-    Some(bits & !rest)
+    free: SlotMap,
 }
 
 /// Never freed: launches read it without a lock.
@@ -116,7 +82,7 @@ pub(crate) fn reserve() -> io::Result<()> {
         }
     }
     let identity = identity(holder.as_raw_fd()).ok_or(io::ErrorKind::Other)?;
-    let free = Free(AtomicU64::new(u64::MAX >> (COUNT - kept.len())));
+    let free = SlotMap::new(kept.len());
     let numbers = kept.into_iter().map(IntoRawFd::into_raw_fd).collect();
     let slots = Slots { holder: holder.into_raw_fd(), identity, numbers, free };
     SLOTS.store(Box::into_raw(Box::new(slots)), Ordering::Release);
@@ -229,22 +195,5 @@ impl Drop for Claim {
         for placed in &self.placed {
             self.slots.restore(placed);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn claims_are_the_lowest_free_and_all_or_none() {
-        let free = Free(AtomicU64::new(0b1011_0110));
-        assert_eq!(free.claim(2), Some(0b110));
-        assert_eq!(free.claim(4), None);
-        assert_eq!(free.claim(3), Some(0b1011_0000));
-        assert_eq!(free.claim(1), None);
-        free.give_back(0b100);
-        assert_eq!(free.claim(1), Some(0b100));
-        assert_eq!(Free(AtomicU64::new(u64::MAX)).claim(64), Some(u64::MAX));
     }
 }
