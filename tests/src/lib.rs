@@ -1,1 +1,212 @@
-//! What the suites share.
+//! What the suites share: where the helper child is, tests in a process of their own, skipped tests that can be
+//! counted, a limit in time for tests that could hang, and what is open in this process.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+#[cfg(unix)]
+mod unix;
+#[cfg(unix)]
+pub use unix::*;
+
+/// The path of `kid`, the helper child. A macro, because cargo tells it only to integration tests.
+#[macro_export]
+macro_rules! kid {
+    () => {
+        env!("CARGO_BIN_EXE_kid")
+    };
+}
+
+/// The name of the test function that this is written in, as the test harness knows it.
+#[macro_export]
+macro_rules! test_name {
+    () => {{
+        fn here() {}
+        fn name_of<T>(_: T) -> &'static str {
+            std::any::type_name::<T>()
+        }
+        // "suite::module::test::here": the harness leaves the first part out.
+        let name = name_of(here).trim_end_matches("::here").trim_end_matches("::{{closure}}");
+        name.split_once("::").map_or(name, |(_, rest)| rest)
+    }};
+}
+
+/// Ends the test early and prints `skipped: NAME: WHY` past the harness's capture, so that a script can count it.
+#[macro_export]
+macro_rules! skip {
+    ($($why:tt)*) => {{
+        $crate::report_skip($crate::test_name!(), &format!($($why)*));
+        return;
+    }};
+}
+
+/// Runs the rest of the test in a process of its own: `isolated!({ … })` or, with more environment,
+/// `isolated!([("NAME", "value")], { … })`.
+#[macro_export]
+macro_rules! isolated {
+    ($body:block) => {
+        $crate::isolated!([], $body)
+    };
+    ($env:expr, $body:block) => {{
+        let env: &[(&str, &str)] = &$env;
+        $crate::run_isolated($crate::test_name!(), env, || $body)
+    }};
+}
+
+/// The line that [`skip!`] prints. One write, so that lines of several tests do not mix.
+pub fn report_skip(name: &str, why: &str) {
+    let line = format!("skipped: {name}: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// How long a test in a process of its own may take before it counts as hung.
+pub const ISOLATED_LIMIT: Duration = Duration::from_secs(180);
+
+/// The variable that tells a re-executed test binary which test it is for.
+const ISOLATED: &str = "HAFT_TEST_ISOLATED";
+
+/// Runs `body` in a process of its own: this test binary, executed again for the one test `name`.
+///
+/// In that process `body` runs on the only thread but the harness's own, nothing but the standard handles is open
+/// when it starts, and standard input is the null device. It is killed, and the test fails, when it has not ended
+/// after [`ISOLATED_LIMIT`]. Use it through [`isolated!`].
+pub fn run_isolated(name: &str, env: &[(&str, &str)], body: impl FnOnce()) {
+    if std::env::var_os(ISOLATED).as_deref() == Some(OsStr::new(name)) {
+        #[cfg(unix)]
+        close_all_but_standard();
+        return body();
+    }
+    let exe = std::env::current_exe().expect("the path of this test binary");
+    // A file and not a pipe: what a stray grandchild holds open must not make this test wait.
+    let log = tempfile::NamedTempFile::new().expect("a temporary file");
+    let out = || Stdio::from(log.as_file().try_clone().expect("a duplicate"));
+    let mut child = Command::new(exe)
+        .args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
+        .env(ISOLATED, name)
+        .envs(env.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(out())
+        .stderr(out())
+        .spawn()
+        .expect("this test binary starts again");
+    let deadline = Instant::now() + ISOLATED_LIMIT;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("the isolated test can be waited for") {
+            break Some(status);
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let text = String::from_utf8_lossy(&std::fs::read(log.path()).unwrap_or_default()).into_owned();
+    let (skipped, said): (Vec<_>, Vec<_>) = text.lines().partition(|l| l.contains("skipped: "));
+    for line in skipped {
+        let line = &line[line.find("skipped: ").unwrap_or(0)..];
+        let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    }
+    match status {
+        Some(s) if s.success() => {
+            assert!(text.contains("1 passed"), "no test {name} ran in the process of its own:\n{text}");
+        }
+        Some(s) => panic!("in a process of its own: {s}\n{}", said.join("\n")),
+        None => panic!("still running after {ISOLATED_LIMIT:?} in a process of its own\n{}", said.join("\n")),
+    }
+}
+
+/// Ends the whole test process if it is not dropped in time. Bind it to a name.
+pub struct Watchdog {
+    done: Option<mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// A limit in time for a test that could hang: past it, the process says which test it was and aborts.
+pub fn watchdog(name: &'static str, limit: Duration) -> Watchdog {
+    let (done, wait) = mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        if wait.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let line = format!("hung: {name}: nothing after {limit:?}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            std::process::abort();
+        }
+    });
+    Watchdog { done: Some(done), thread: Some(thread) }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.done.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// [`watchdog`] with this test's name and a minute, or as many seconds as given.
+#[macro_export]
+macro_rules! watchdog {
+    () => {
+        $crate::watchdog!(60)
+    };
+    ($seconds:expr) => {
+        let _watchdog = $crate::watchdog($crate::test_name!(), std::time::Duration::from_secs($seconds));
+    };
+}
+
+/// A small generator of numbers that a test can repeat: the same seed gives the same numbers on every machine.
+pub struct Dice(u64);
+
+impl Dice {
+    /// A generator that starts at `seed`.
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(2) + 1)
+    }
+
+    /// The next number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n.max(1)
+    }
+}
+
+/// Lines of `NAME VALUE` as `kid` prints them.
+pub fn table(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|l| l.split_once(' '))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// An executable copy of `kid` under another name or in another folder.
+pub fn copy_of_kid(kid: &str, to: PathBuf) -> PathBuf {
+    // Hard links where they work: a copied file that is still open for writing somewhere cannot be executed.
+    if std::fs::hard_link(kid, &to).is_err() {
+        std::fs::copy(kid, &to).expect("kid can be copied");
+    }
+    to
+}
+
+/// Tries until it is true, for at most that long; false when it never was.
+pub fn eventually(limit: Duration, mut is: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if is() {
+            return true;
+        }
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

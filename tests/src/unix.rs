@@ -1,0 +1,205 @@
+//! What this process has open, its children, and its limits.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+/// The open file behind a descriptor, as far as fstat tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// The device.
+    pub dev: u64,
+    /// The inode number.
+    pub ino: u64,
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.dev, self.ino)
+    }
+}
+
+/// A line of `kid fds`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its number in the child.
+    pub fd: RawFd,
+    /// What it refers to.
+    pub id: Id,
+    /// Whether it would be closed by another exec.
+    pub cloexec: bool,
+    /// Whether it is in non-blocking mode.
+    pub nonblock: bool,
+    /// `r`, `w` or `rw`.
+    pub access: String,
+}
+
+/// Reads what `kid fds` printed.
+pub fn parse_fds(text: &str) -> Vec<Descriptor> {
+    text.lines()
+        .map(|line| {
+            let w: Vec<&str> = line.split(' ').collect();
+            assert_eq!(w.len(), 6, "a line of kid fds: {line:?}");
+            Descriptor {
+                fd: w[0].parse().expect("a number"),
+                id: Id { dev: w[1].parse().expect("a device"), ino: w[2].parse().expect("an inode") },
+                cloexec: w[3] == "cloexec",
+                nonblock: w[4] == "nonblock",
+                access: w[5].to_owned(),
+            }
+        })
+        .collect()
+}
+
+/// The open file behind `fd`; `None` where nothing is open.
+pub fn id_of(fd: RawFd) -> Option<Id> {
+    // SAFETY: fstat on any number is safe; the buffer is ours.
+    unsafe {
+        let mut st: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &mut st) == 0).then_some(Id { dev: st.st_dev, ino: st.st_ino })
+    }
+}
+
+/// The open file behind something that has a descriptor.
+pub fn id(of: &impl AsRawFd) -> Id {
+    id_of(of.as_raw_fd()).expect("an open descriptor")
+}
+
+/// The numbers of all open descriptors of this process.
+pub fn open_descriptors() -> BTreeSet<RawFd> {
+    let mut found = BTreeSet::new();
+    // SAFETY: plain directory reading; the stream is closed once.
+    unsafe {
+        let dir = libc::opendir(c"/proc/self/fd".as_ptr());
+        assert!(!dir.is_null(), "/proc/self/fd: {}", io::Error::last_os_error());
+        let own = libc::dirfd(dir);
+        loop {
+            let e = libc::readdir(dir);
+            if e.is_null() {
+                break;
+            }
+            let name = std::ffi::CStr::from_ptr((*e).d_name.as_ptr());
+            if let Some(n) = name.to_str().ok().and_then(|s| s.parse().ok()) {
+                found.insert(n);
+            }
+        }
+        libc::closedir(dir);
+        found.remove(&own);
+    }
+    found
+}
+
+/// What each open descriptor of this process refers to, for messages.
+pub fn describe_descriptors() -> Vec<String> {
+    open_descriptors()
+        .into_iter()
+        .map(|fd| {
+            let to = std::fs::read_link(format!("/proc/self/fd/{fd}"));
+            format!("{fd} -> {}", to.map_or_else(|e| e.to_string(), |p| p.display().to_string()))
+        })
+        .collect()
+}
+
+/// Closes everything but the standard handles: a test in a process of its own starts from a known state whatever
+/// its ancestors left open.
+pub fn close_all_but_standard() {
+    for fd in open_descriptors() {
+        if fd > 2 {
+            // SAFETY: called first thing in a fresh process, before anything there owns a descriptor.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+/// The children of this process, zombies included, as (pid, state).
+pub fn children() -> Vec<(i32, char)> {
+    let me = std::process::id() as i32;
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc") {
+        let Some(pid) = entry.ok().and_then(|e| e.file_name().to_str().and_then(|s| s.parse::<i32>().ok())) else {
+            continue;
+        };
+        if let Some((state, ppid)) = state_of(pid)
+            && ppid == me
+        {
+            found.push((pid, state));
+        }
+    }
+    found
+}
+
+/// State and parent of a process; `None` if there is none of that number.
+pub fn state_of(pid: i32) -> Option<(char, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may hold anything.
+    let mut rest = stat[stat.rfind(')')? + 1..].split_whitespace();
+    Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
+}
+
+/// The processor time that this process has used so far.
+pub fn cpu_time() -> std::time::Duration {
+    // SAFETY: the structure is ours.
+    let t = unsafe {
+        let mut t: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut t);
+        t
+    };
+    std::time::Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
+/// Whether we run as root, to whom permissions do not apply.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Clears FD_CLOEXEC: what a careless library leaves behind.
+pub fn make_inheritable(of: &impl AsRawFd) {
+    // SAFETY: changes a flag of an open descriptor.
+    let r = unsafe { libc::fcntl(of.as_raw_fd(), libc::F_SETFD, 0) };
+    assert_eq!(r, 0, "F_SETFD");
+}
+
+/// Whether FD_CLOEXEC is set.
+pub fn is_cloexec(fd: RawFd) -> bool {
+    // SAFETY: reads a flag.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    assert!(flags >= 0, "descriptor {fd} is not open");
+    flags & libc::FD_CLOEXEC != 0
+}
+
+/// Whether the library was asked to do without something, so that a test of the fast path itself can say so.
+pub fn forced(name: &str) -> bool {
+    std::env::var("HAFT_FORCE").is_ok_and(|list| list.split(',').any(|f| f.trim() == name))
+}
+
+/// Descriptors and children of this process at one moment, to be compared with a later one.
+pub struct Census {
+    descriptors: BTreeSet<RawFd>,
+    children: BTreeSet<i32>,
+}
+
+impl Census {
+    /// Takes stock. Launch something first, so that what the library opens once and keeps is counted.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Census {
+        Census { descriptors: open_descriptors(), children: children().into_iter().map(|c| c.0).collect() }
+    }
+
+    /// Panics if a descriptor more is open, or a child more is there, zombies included, than when stock was taken.
+    /// What other threads are about to finish is waited for.
+    pub fn check(&self) {
+        let more = || -> Vec<RawFd> { open_descriptors().difference(&self.descriptors).copied().collect() };
+        let born = || -> Vec<(i32, char)> {
+            children().into_iter().filter(|(pid, _)| !self.children.contains(pid)).collect()
+        };
+        let clean = crate::eventually(std::time::Duration::from_secs(5), || more().is_empty() && born().is_empty());
+        assert!(clean, "descriptors more: {:?} of {:#?}\nchildren more: {:?}", more(), describe_descriptors(), born());
+    }
+
+    /// Panics if a descriptor is gone that was open when stock was taken.
+    pub fn check_none_lost(&self) {
+        let lost: Vec<_> = self.descriptors.difference(&open_descriptors()).copied().collect();
+        assert!(lost.is_empty(), "descriptors gone: {lost:?}");
+    }
+}
