@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+pub mod battery;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
@@ -62,6 +64,16 @@ macro_rules! isolated {
 pub fn report_skip(name: &str, why: &str) {
     let line = format!("skipped: {name}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// [`run_isolated`] once for each of several environments: in the process of its own `body` runs once.
+pub fn run_isolated_each(name: &str, environments: &[Vec<(&str, &str)>], body: impl Fn()) {
+    for env in environments {
+        run_isolated(name, env, &body);
+        if std::env::var_os(ISOLATED).is_some() {
+            return;
+        }
+    }
 }
 
 /// How long a test in a process of its own may take before it counts as hung.

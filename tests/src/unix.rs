@@ -203,3 +203,38 @@ impl Census {
         assert!(lost.is_empty(), "descriptors gone: {lost:?}");
     }
 }
+
+/// Makes the kernel refuse these system calls with `errno`, on this thread and what it starts from now on.
+///
+/// # Errors
+/// Why no filter can be set here.
+#[cfg(target_os = "linux")]
+pub fn refuse(calls: &[libc::c_long], errno: i32) -> Result<(), String> {
+    use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
+    let rules = calls.iter().map(|&c| (c, vec![])).collect();
+    let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("{e:?}"))?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch).map_err(|e| e.to_string())?;
+    let program: seccompiler::BpfProgram = filter.try_into().map_err(|e: seccompiler::BackendError| e.to_string())?;
+    apply_filter(&program).map_err(|e| e.to_string())
+}
+
+/// Makes the kernel kill a process that makes one of these system calls, on this thread and what it starts.
+///
+/// # Errors
+/// Why no filter can be set here.
+#[cfg(target_os = "linux")]
+pub fn kill_on(calls: &[libc::c_long]) -> Result<(), String> {
+    use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
+    let rules = calls.iter().map(|&c| (c, vec![])).collect();
+    let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("{e:?}"))?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, arch).map_err(|e| e.to_string())?;
+    let program: seccompiler::BpfProgram = filter.try_into().map_err(|e: seccompiler::BackendError| e.to_string())?;
+    apply_filter(&program).map_err(|e| e.to_string())
+}
+
+/// Runs `body` on a thread of its own, so that what it sets for its thread goes away with it.
+pub fn on_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|s| s.spawn(body).join()).unwrap_or_else(|p| std::panic::resume_unwind(p))
+}

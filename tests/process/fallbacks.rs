@@ -1,0 +1,179 @@
+//! The same promises where the kernel or a container's profile refuses the newer calls.
+//!
+//! Real refusals by a seccomp filter run in every build; with `--cfg haft_test` each fallback is forced inside the
+//! library as well. Any other suite can be run under a fallback too: `HAFT_FORCE=no_clone3 cargo test …`.
+#![cfg(target_os = "linux")]
+
+use haft::process::{Command, Stdio};
+use haft_tests::{battery, cpu_time, isolated, kid, open_descriptors, parse_fds, refuse, skip};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// The battery under a filter that refuses `calls`.
+fn refused(calls: &[libc::c_long], errno: i32) -> Result<(), String> {
+    // The thread that looks after dropped children is started before: where clone3 is refused with anything but
+    // ENOSYS the C library cannot start threads at all.
+    drop(Command::new(kid!()).args(["exit", "0"]).spawn().map_err(|e| e.to_string())?);
+    refuse(calls, errno)?;
+    battery::run(kid!());
+    Ok(())
+}
+
+macro_rules! refused {
+    ($($name:ident: [$($call:ident),*], $errno:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            isolated!({
+                if let Err(why) = refused(&[$(libc::$call),*], libc::$errno) {
+                    skip!("no filter can be set: {why}");
+                }
+            });
+        }
+    )*};
+}
+
+// crun#672, runc#2151, rust#65094, moby#42680: container profiles answer EPERM, old kernels ENOSYS. Fails when only
+// ENOSYS counts as absent.
+refused! {
+    clone3_refused_with_eperm: [SYS_clone3], EPERM;
+    clone3_refused_with_enosys: [SYS_clone3], ENOSYS;
+    close_range_refused_with_eperm: [SYS_close_range], EPERM;
+    close_range_refused_with_enosys: [SYS_close_range], ENOSYS;
+    pidfd_calls_refused_with_eperm: [SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd], EPERM;
+    pidfd_calls_refused_with_enosys: [SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd], ENOSYS;
+    kcmp_refused: [SYS_kcmp], EPERM;
+    everything_newer_refused_with_eperm:
+        [SYS_clone3, SYS_close_range, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_kcmp, SYS_openat2, SYS_faccessat2,
+         SYS_execveat, SYS_memfd_create], EPERM;
+    everything_newer_refused_with_enosys:
+        [SYS_clone3, SYS_close_range, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_kcmp, SYS_openat2, SYS_faccessat2,
+         SYS_execveat, SYS_memfd_create], ENOSYS;
+    unshare_refused: [SYS_unshare], EPERM;
+    close_range_and_unshare_refused: [SYS_close_range, SYS_unshare], EPERM;
+}
+
+// Refused from the very first launch, when nothing has been probed yet.
+#[test]
+fn refused_from_the_first_launch() {
+    isolated!({
+        if let Err(why) = refuse(&[libc::SYS_clone3, libc::SYS_close_range, libc::SYS_pidfd_open], libc::EPERM) {
+            skip!("no filter can be set: {why}");
+        }
+        let file = tempfile::tempfile().unwrap();
+        haft_tests::make_inheritable(&file);
+        for _ in 0..20 {
+            let out = Command::new(kid!()).arg("fds").output().unwrap();
+            let got = parse_fds(std::str::from_utf8(&out.stdout).unwrap());
+            assert_eq!(got.iter().map(|d| d.fd).collect::<Vec<_>>(), [0, 1, 2]);
+        }
+    });
+}
+
+// One thread's filter is no news about another thread: the library may remember what is absent, never that it is
+// there for everyone.
+#[test]
+fn refused_on_one_thread_only() {
+    isolated!({
+        let launch = || {
+            for _ in 0..50 {
+                let out = Command::new(kid!()).args(["echo", "x"]).stdin(Stdio::piped()).output().unwrap();
+                assert_eq!(out.stdout, b"x\n");
+            }
+        };
+        launch();
+        std::thread::scope(|s| {
+            s.spawn(launch);
+            s.spawn(|| {
+                if refuse(&[libc::SYS_clone3, libc::SYS_close_range, libc::SYS_pidfd_send_signal], libc::EPERM).is_ok() {
+                    launch();
+                }
+            });
+        });
+        launch();
+        battery::run(kid!());
+    });
+}
+
+// codebase-memory-mcp#1484, mono#6555, moby#42680: a loop to RLIMIT_NOFILE takes seconds. Fails when the fallback
+// closes by number instead of walking /proc/self/fd.
+#[test]
+fn closing_without_close_range_does_not_depend_on_the_limit() {
+    isolated!({
+        // SAFETY: the structure is ours.
+        let limit = unsafe {
+            let mut l: libc::rlimit = std::mem::zeroed();
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut l);
+            // Root may go up to fs.nr_open.
+            let most = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|s| s.trim().parse().ok());
+            let most = most.unwrap_or(l.rlim_max).max(l.rlim_max);
+            let more = libc::rlimit { rlim_cur: most, rlim_max: most };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &more) != 0 {
+                l.rlim_cur = l.rlim_max;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &l);
+            }
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut l);
+            l.rlim_cur
+        };
+        if limit < 100_000 {
+            skip!("RLIMIT_NOFILE cannot be raised above {limit}");
+        }
+        if let Err(why) = refuse(&[libc::SYS_close_range], libc::ENOSYS) {
+            skip!("no filter can be set: {why}");
+        }
+        let file = tempfile::tempfile().unwrap();
+        // One descriptor near the limit: what is counted is open files, not numbers.
+        // SAFETY: a new descriptor, owned by nobody else.
+        let high = unsafe {
+            let fd = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 90_000);
+            assert!(fd >= 90_000);
+            OwnedFd::from_raw_fd(fd)
+        };
+        Command::new(kid!()).args(["exit", "0"]).status().unwrap();
+        let (from, cpu) = (Instant::now(), cpu_time());
+        for _ in 0..20 {
+            let out = Command::new(kid!()).arg("fds").output().unwrap();
+            let got = parse_fds(std::str::from_utf8(&out.stdout).unwrap());
+            assert_eq!(got.len(), 3, "{got:?}");
+        }
+        let (took, used) = (from.elapsed(), cpu_time() - cpu);
+        // A loop over a million numbers takes 0.3 s or more each time, these launches a millisecond or two.
+        assert!(took < Duration::from_secs(4), "20 launches took {took:?}, {used:?} of processor time");
+        drop(high);
+        assert!(open_descriptors().len() < 200);
+    });
+}
+
+// Neither close_range nor a way to walk the table: the launch fails, rather than leak or loop over every number.
+#[test]
+fn with_no_way_to_close_the_launch_fails() {
+    use haft::process::{LaunchError, Step};
+    isolated!({
+        Command::new(kid!()).args(["exit", "0"]).status().unwrap();
+        let census = haft_tests::Census::new();
+        let seen = haft_tests::on_a_thread(|| {
+            refuse(&[libc::SYS_close_range, libc::SYS_getdents64], libc::EPERM)?;
+            Ok::<_, String>((0..100).map(|_| Command::new(kid!()).args(["exit", "0"]).status()).collect::<Vec<_>>())
+        });
+        match seen {
+            Err(why) => skip!("no filter can be set: {why}"),
+            Ok(all) => {
+                for r in all {
+                    let e = r.expect_err("nothing could be closed");
+                    assert_eq!(LaunchError::of(&e).unwrap().step(), Step::CloseDescriptors, "{e}");
+                }
+            }
+        }
+        census.check();
+    });
+}
+
+#[cfg(haft_test)]
+#[test]
+fn each_forced_fallback() {
+    let each = ["no_clone3", "no_close_range", "no_pidfd", "no_files", "no_clone3,no_close_range,no_pidfd,no_files"];
+    let environments: Vec<_> = each.iter().map(|&f| vec![("HAFT_FORCE", f)]).collect();
+    haft_tests::run_isolated_each(haft_tests::test_name!(), &environments, || {
+        println!("forced: {:?}", std::env::var("HAFT_FORCE"));
+        battery::run(kid!());
+    });
+}

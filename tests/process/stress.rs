@@ -1,0 +1,110 @@
+//! Everything at once: many threads launch in every mode, some of it meant to fail, and in the end nothing is left.
+#![cfg(target_os = "linux")]
+
+use haft::process::{Command, Inherit, Stdio};
+use haft_tests::{Census, Dice, id, isolated, kid, parse_fds, watchdog};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+
+/// One launch, of the kind that the dice give.
+fn one(dice: &mut Dice, shared: &File) {
+    match dice.below(12) {
+        0 => {
+            let code = dice.below(200).to_string();
+            let s = Command::new(kid!()).args(["exit", &code]).status().unwrap();
+            assert_eq!(s.code().unwrap().to_string(), code);
+        }
+        1 => {
+            let n = dice.below(200_000);
+            let out = Command::new(kid!()).args(["flood", &n.to_string(), "both"]).output().unwrap();
+            assert_eq!((out.stdout.len() as u64, out.stderr.len() as u64), (n, n));
+            assert!(out.status.success());
+        }
+        2 => {
+            let e = Command::new("/no/such/program").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::NotFound);
+        }
+        3 => {
+            let e = Command::new(kid!()).current_dir("/no/such/folder").output().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::NotFound);
+        }
+        4 => {
+            let e = Command::new("/dev/null").stderr(Stdio::piped()).spawn().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::PermissionDenied);
+        }
+        5 => {
+            let mut c = Command::new(kid!()).args(["sleep", "30000"]).stdout(Stdio::piped()).spawn().unwrap();
+            c.kill().unwrap();
+            assert_eq!(c.wait().unwrap().signal(), Some(libc::SIGKILL));
+        }
+        6 => {
+            let text: Vec<u8> = (0..dice.below(5000)).map(|n| n as u8).collect();
+            let mut c = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            c.stdin.take().unwrap().write_all(&text).unwrap();
+            let out = c.wait_with_output().unwrap();
+            assert_eq!(out.stdout, text);
+        }
+        7 => {
+            let mut c = Command::new(kid!());
+            c.pass(shared).unwrap();
+            let out = c.arg("fds").output().unwrap();
+            let got = parse_fds(std::str::from_utf8(&out.stdout).unwrap());
+            assert_eq!(got.iter().map(|d| d.fd).collect::<Vec<_>>(), [0, 1, 2, shared.as_raw_fd()]);
+            assert_eq!(got[3].id, id(shared));
+        }
+        8 => {
+            let out = Command::new(kid!()).inherit(Inherit::All).arg("fds").output().unwrap();
+            // Nothing here is without close-on-exec, and nobody else's pipe may be either.
+            let got = parse_fds(std::str::from_utf8(&out.stdout).unwrap());
+            assert_eq!(got.iter().map(|d| d.fd).collect::<Vec<_>>(), [0, 1, 2]);
+        }
+        9 => drop(Command::new(kid!()).args(["exit-after", "3", "1"]).stdin(Stdio::piped()).spawn().unwrap()),
+        10 => {
+            let (mut read, write) = std::io::pipe().unwrap();
+            let mut c = Command::new(kid!());
+            c.args(["both", "o", "e"]).stdout(write.try_clone().unwrap()).stderr(write);
+            assert!(c.status().unwrap().success());
+            let mut text = String::new();
+            read.read_to_string(&mut text).unwrap();
+            assert_eq!(text.len(), 4);
+        }
+        _ => {
+            let mut c = Command::new(kid!()).args(["exit-after", "2", "77"]).spawn().unwrap();
+            let s = loop {
+                if let Some(s) = c.try_wait().unwrap() {
+                    break s;
+                }
+                std::thread::yield_now();
+            };
+            assert_eq!(s.code(), Some(77));
+        }
+    }
+}
+
+#[test]
+fn sixteen_threads_in_mixed_modes() {
+    // The isolated run has its own limit; this one is for the process that waits for it.
+    watchdog!(240);
+    isolated!({
+        let shared = tempfile::tempfile().unwrap();
+        for kind in 0..60 {
+            one(&mut Dice::new(kind), &shared);
+        }
+        haft_tests::eventually(std::time::Duration::from_secs(5), || haft_tests::children().is_empty());
+        let census = Census::new();
+        let each = std::env::var("HAFT_STRESS").ok().and_then(|s| s.parse().ok()).unwrap_or(150);
+        std::thread::scope(|s| {
+            for t in 0..16 {
+                let shared = &shared;
+                s.spawn(move || {
+                    let mut dice = Dice::new(1000 + t);
+                    (0..each).for_each(|_| one(&mut dice, shared));
+                });
+            }
+        });
+        census.check();
+        census.check_none_lost();
+    });
+}

@@ -1,0 +1,406 @@
+//! Waiting: one status for each child, no zombies, no hang whoever else reaps, and no signal to a stranger.
+#![cfg(target_os = "linux")]
+
+use haft::process::{Child, Command, Stdio};
+use haft_tests::{Census, children, cpu_time, eventually, isolated, kid, skip, state_of, watchdog};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+fn sleeper() -> Child {
+    Command::new(kid!()).args(["sleep", "30000"]).spawn().unwrap()
+}
+
+/// Waits until the child has ended and is a zombie, without reaping it.
+fn ended(child: &Child) -> bool {
+    eventually(Duration::from_secs(10), || state_of(child.id() as i32).is_none_or(|s| s.0 == 'Z'))
+}
+
+// tokio#2685, dotnet#114847. Fails when dropping a Child does nothing.
+#[test]
+fn dropped_children_leave_no_zombies() {
+    watchdog!();
+    isolated!({
+        drop(Command::new(kid!()).args(["exit", "0"]).spawn().unwrap());
+        assert!(eventually(Duration::from_secs(5), || children().is_empty()));
+        let census = Census::new();
+        for n in 0..100 {
+            let child = Command::new(kid!()).args(["exit-after", if n % 2 == 0 { "0" } else { "20" }, "5"]).spawn().unwrap();
+            drop(child);
+        }
+        let gone = eventually(Duration::from_secs(20), || children().is_empty());
+        assert!(gone, "{:?}", children());
+        census.check();
+    });
+}
+
+#[test]
+fn dropping_a_child_does_not_kill_it() {
+    watchdog!();
+    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut into, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    drop(child);
+    std::thread::sleep(Duration::from_millis(30));
+    into.write_all(b"still there").unwrap();
+    drop(into);
+    let mut got = String::new();
+    from.read_to_string(&mut got).unwrap();
+    assert_eq!(got, "still there");
+}
+
+#[test]
+fn every_exit_code_is_told() {
+    watchdog!();
+    for code in (0..256).step_by(15) {
+        let status = Command::new(kid!()).args(["exit", &code.to_string()]).status().unwrap();
+        assert_eq!((status.code(), status.signal()), (Some(code), None));
+    }
+}
+
+#[test]
+fn a_child_ended_by_a_signal_says_which() {
+    watchdog!();
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let mut child = sleeper();
+        // SAFETY: a child of ours that nobody has reaped.
+        unsafe { libc::kill(child.id() as i32, signal) };
+        let status = child.wait().unwrap();
+        assert_eq!((status.code(), status.signal()), (None, Some(signal)));
+    }
+}
+
+#[test]
+fn try_wait_tells_without_waiting() {
+    watchdog!();
+    let mut child = sleeper();
+    let from = Instant::now();
+    assert!(child.try_wait().unwrap().is_none());
+    assert!(from.elapsed() < Duration::from_secs(5));
+    child.kill().unwrap();
+    assert!(eventually(Duration::from_secs(10), || child.try_wait().unwrap().is_some()));
+    assert_eq!(child.try_wait().unwrap().unwrap().signal(), Some(libc::SIGKILL));
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+}
+
+// go#13987, go#67641, rust#112423. Fails when kill does not look whether the child was reaped.
+#[test]
+fn kill_after_exit_is_ok() {
+    watchdog!();
+    let mut child = Command::new(kid!()).args(["exit", "3"]).spawn().unwrap();
+    assert!(ended(&child));
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "the signal came too late to change it");
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+// The same kind: after the wait the number may be a stranger's, and kill must not reach it.
+#[test]
+fn kill_after_wait_never_reaches_a_reused_number() {
+    watchdog!();
+    isolated!({
+        let mut first = Command::new(kid!()).args(["exit", "0"]).spawn().unwrap();
+        let number = first.id();
+        first.wait().unwrap();
+        // Take the number again, where this process may say which comes next.
+        let next = "/proc/sys/kernel/ns_last_pid";
+        for _ in 0..200 {
+            if std::fs::write(next, (number - 1).to_string()).is_err() {
+                skip!("the next process number cannot be chosen here");
+            }
+            let mut second = sleeper();
+            let same = second.id() == number;
+            if same {
+                first.kill().unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                let alive = second.try_wait().unwrap().is_none();
+                second.kill().unwrap();
+                second.wait().unwrap();
+                assert!(alive, "the signal reached another process of the same number");
+                return;
+            }
+            second.kill().unwrap();
+            second.wait().unwrap();
+        }
+        skip!("the number was never given out again");
+    });
+}
+
+// dotnet#33297, #79540. Fails when the wait takes ECHILD for "not yet".
+#[test]
+fn somebody_else_reaped_the_child() {
+    watchdog!();
+    isolated!({
+        for way in 0..3 {
+            let mut child = Command::new(kid!()).args(["exit", "7"]).spawn().unwrap();
+            let mut status = 0;
+            // SAFETY: the only child of this process; this is what a careless SIGCHLD handler does.
+            let reaped = unsafe { libc::waitpid(-1, &mut status, 0) };
+            assert_eq!(reaped, child.id() as i32);
+            let from = Instant::now();
+            // The status where the kernel still knows it, else an error; never a hang, never a made-up status.
+            let said = match way {
+                0 => child.wait().map(Some),
+                1 => child.try_wait(),
+                _ => child.wait_with_output().map(|o| Some(o.status)),
+            };
+            assert!(from.elapsed() < Duration::from_secs(10));
+            match said {
+                Ok(Some(s)) => assert_eq!(s.code(), Some(7)),
+                Ok(None) => panic!("way {way}: says it is running"),
+                Err(e) => assert!(!e.to_string().is_empty()),
+            }
+        }
+        // And it can be killed and dropped without harm.
+        let mut child = Command::new(kid!()).args(["exit", "7"]).spawn().unwrap();
+        // SAFETY: as above.
+        unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
+        let _ = child.kill();
+        drop(child);
+    });
+}
+
+// The same kind: a process that ignores SIGCHLD has its children reaped by the kernel.
+#[test]
+fn a_parent_that_ignores_sigchld() {
+    watchdog!();
+    isolated!({
+        // SAFETY: this process runs this one test.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        for args in [["exit", "7"], ["sleep", "50"]] {
+            let mut child = Command::new(kid!()).args(args).spawn().unwrap();
+            match child.wait() {
+                Ok(s) => assert_eq!(s.code(), Some(if args[0] == "exit" { 7 } else { 0 })),
+                Err(e) => assert!(!e.to_string().is_empty()),
+            }
+        }
+        // Its own failures are seen nevertheless.
+        let e = Command::new("/no/such/program").spawn().unwrap_err();
+        assert_eq!(e.kind(), std::io::ErrorKind::NotFound);
+        let out = Command::new(kid!()).args(["echo", "x"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut text = String::new();
+        let mut out = out;
+        out.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "x\n");
+    });
+}
+
+// A failed launch leaves a child for a moment. Nobody else's wait for any child may see it.
+#[test]
+fn a_failed_launch_is_nobodys_child() {
+    watchdog!(120);
+    isolated!({
+        let stop = Arc::new(AtomicBool::new(false));
+        let thief = std::thread::spawn({
+            let stop = stop.clone();
+            move || {
+                let mut stolen = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    // SAFETY: takes whatever child there is, as an init process does.
+                    if unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {
+                        stolen += 1;
+                    }
+                }
+                stolen
+            }
+        });
+        for _ in 0..500 {
+            let e = Command::new("/no/such/program").spawn().unwrap_err();
+            assert_eq!(e.kind(), std::io::ErrorKind::NotFound);
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(thief.join().unwrap(), 0);
+        assert!(children().is_empty(), "{:?}", children());
+    });
+}
+
+// And a launch that works is not spoilt when the child is reaped by somebody else the moment it ends.
+#[test]
+fn a_thief_of_statuses_never_makes_a_launch_fail() {
+    watchdog!(120);
+    isolated!({
+        let stop = Arc::new(AtomicBool::new(false));
+        let thief = std::thread::spawn({
+            let stop = stop.clone();
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    // SAFETY: as above.
+                    unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
+                }
+            }
+        });
+        for _ in 0..300 {
+            let mut child = Command::new(kid!()).args(["exit", "9"]).spawn().expect("the launch itself");
+            match child.wait() {
+                Ok(s) => assert_eq!(s.code(), Some(9)),
+                Err(e) => assert!(!e.to_string().is_empty()),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        thief.join().unwrap();
+    });
+}
+
+// rust#45572, assert_cmd#42: one poll loop must feed and drain at once.
+#[test]
+fn output_takes_a_mebibyte_from_both_streams() {
+    watchdog!();
+    let out = Command::new(kid!()).args(["flood", "1048576", "both"]).output().unwrap();
+    assert_eq!((out.status.code(), out.stdout.len(), out.stderr.len()), (Some(0), 1 << 20, 1 << 20));
+    let out = Command::new(kid!()).args(["flood", "1048576", "err"]).output().unwrap();
+    assert_eq!((out.stdout.len(), out.stderr.len()), (0, 1 << 20));
+}
+
+#[test]
+fn a_mebibyte_in_while_a_mebibyte_comes_out() {
+    watchdog!();
+    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let data: Vec<u8> = (0..1 << 20).map(|n: u32| (n * 31 >> 3) as u8).collect();
+    let mut into = child.stdin.take().unwrap();
+    let writer = std::thread::spawn({
+        let data = data.clone();
+        move || into.write_all(&data)
+    });
+    let out = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(out.status.success());
+    assert_eq!(out.stdout, data);
+}
+
+#[test]
+fn wait_with_output_closes_the_input_first() {
+    watchdog!();
+    let child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn wait_closes_the_input_first() {
+    watchdog!();
+    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_child_is_waited_for_on_another_thread() {
+    watchdog!();
+    let mut child = Command::new(kid!()).args(["exit-after", "30", "8"]).spawn().unwrap();
+    let status = std::thread::spawn(move || child.wait().unwrap()).join().unwrap();
+    assert_eq!(status.code(), Some(8));
+}
+
+#[test]
+fn waiting_takes_no_processor_time() {
+    watchdog!();
+    isolated!({
+        let mut child = Command::new(kid!()).args(["sleep", "600"]).spawn().unwrap();
+        let before = cpu_time();
+        assert!(child.wait().unwrap().success());
+        let used = cpu_time() - before;
+        assert!(used < Duration::from_millis(200), "{used:?} while waiting 600 ms");
+    });
+}
+
+/// Launches `kid traceable`, and once it says so runs `trace` on it from a process of its own.
+fn traced(milliseconds: &str, code: &str, hold: &str) -> Result<(Child, std::process::Child), String> {
+    let mut child =
+        Command::new(kid!()).args(["traceable", milliseconds, code]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let mut tracer = std::process::Command::new(kid!())
+        .args(["trace", &child.id().to_string(), hold])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    line.clear();
+    BufReader::new(tracer.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "traced\n" {
+        tracer.wait().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return Err(format!("tracing is not allowed here: {}", line.trim()));
+    }
+    Ok((child, tracer))
+}
+
+// tokio#7144: the pidfd of a traced child is readable before its parent may reap it. Fails when the wait polls the
+// pidfd and tries again at once.
+#[test]
+fn a_traced_child_that_has_ended_does_not_make_the_wait_spin() {
+    watchdog!();
+    isolated!({
+        let (mut child, mut tracer) = match traced("50", "6", "900") {
+            Ok(both) => both,
+            Err(why) => skip!("{why}"),
+        };
+        let (before, from) = (cpu_time(), Instant::now());
+        let status = child.wait().unwrap();
+        let (used, took) = (cpu_time() - before, from.elapsed());
+        tracer.wait().unwrap();
+        assert_eq!(status.code(), Some(6));
+        assert!(took > Duration::from_millis(300), "the tracer held it back: {took:?}");
+        assert!(used < Duration::from_millis(150), "{used:?} of processor time in {took:?} of waiting");
+    });
+}
+
+// The same kind: a stop that this process's own tracing causes is no end of the child.
+#[test]
+fn a_stop_of_a_child_that_we_trace_is_not_its_end() {
+    watchdog!();
+    isolated!({
+        let mut child = Command::new(kid!()).args(["sleep", "400"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: a child of ours; no memory is read or written.
+        unsafe {
+            if libc::ptrace(libc::PTRACE_SEIZE, pid, none, none) != 0 {
+                let e = std::io::Error::last_os_error();
+                child.wait().unwrap();
+                skip!("tracing is not allowed here: {e}");
+            }
+            assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, pid, none, none), 0);
+        }
+        assert!(eventually(Duration::from_secs(5), || state_of(pid).is_some_and(|s| s.0 == 't')));
+        let before = cpu_time();
+        for _ in 0..20 {
+            assert!(child.try_wait().unwrap().is_none(), "stopped, not ended");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(cpu_time() - before < Duration::from_millis(100));
+        // SAFETY: lets it go on.
+        unsafe { assert_eq!(libc::ptrace(libc::PTRACE_DETACH, pid, none, none), 0) };
+        assert!(child.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn a_stopped_child_is_not_an_ended_one() {
+    watchdog!();
+    let mut child = sleeper();
+    let pid = child.id() as i32;
+    // SAFETY: a child of ours that nobody has reaped.
+    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    assert!(eventually(Duration::from_secs(5), || state_of(pid).is_some_and(|s| s.0 == 'T')));
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+}
+
+#[test]
+fn many_children_end_in_any_order() {
+    watchdog!(120);
+    let mut children: Vec<(i32, Child)> = (0..60)
+        .map(|n| {
+            let code = n % 250;
+            let after = ((n * 37) % 60).to_string();
+            let c = Command::new(kid!()).args(["exit-after", &after, &code.to_string()]).spawn().unwrap();
+            (code, c)
+        })
+        .collect();
+    for (code, child) in &mut children {
+        assert_eq!(child.wait().unwrap().code(), Some(*code));
+    }
+}
