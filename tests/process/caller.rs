@@ -46,7 +46,11 @@ fn landlock_rules_hold_in_the_child() {
         // Enough to start kid, and nothing of the temporary folder.
         for d in ["/lib", "/lib64", "/usr", "/bin", "/etc", "/proc", "/dev", "/nix", kids.to_str().unwrap()] {
             if let Ok(d) = PathFd::new(d) {
-                let all = if Path::new("/dev").exists() { AccessFs::from_all(abi) } else { AccessFs::from_read(abi) };
+                let all = if Path::new("/dev").exists() {
+                    AccessFs::from_all(abi)
+                } else {
+                    AccessFs::from_read(abi)
+                };
                 rules = rules.add_rule(PathBeneath::new(d, all)).map_err(|e| e.to_string())?;
             }
         }

@@ -1,7 +1,7 @@
 //! Launches that fail: the error names the step and the object, and nothing is left behind, a thousand times over.
 #![cfg(target_os = "linux")]
 
-use haft::process::{Command, LaunchError, Object, Step, Stdio};
+use haft::process::{Command, LaunchError, Object, Stdio, Step};
 use haft_tests::{Census, eventually, isolated, kid, kill_on, on_a_thread, refuse, skip, watchdog};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -32,7 +32,11 @@ fn raised_limit(soft: u64) -> u64 {
 
 /// Makes `step` fail for real, over and over, and hands each error to `check`.
 /// `None`: there is no way to make this one fail without the library's help.
-fn provoke(step: Step, shared: &File, check: &mut (dyn FnMut(std::io::Error) + Send)) -> Option<Result<(), String>> {
+fn provoke(
+    step: Step,
+    shared: &File,
+    check: &mut (dyn FnMut(std::io::Error) + Send),
+) -> Option<Result<(), String>> {
     let mut rounds = |make: &mut dyn FnMut() -> Command| {
         for n in 0..ROUNDS {
             let mut command = make();
@@ -85,11 +89,11 @@ fn provoke(step: Step, shared: &File, check: &mut (dyn FnMut(std::io::Error) + S
         }
         // Stacks are kept and used again, so a lack of memory shows at most once.
         Step::Stack => None,
-        Step::Clone => {
-            Some(filtered(&[libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork], libc::EAGAIN, &mut || {
-                full(shared)
-            }))
-        }
+        Step::Clone => Some(filtered(
+            &[libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork],
+            libc::EAGAIN,
+            &mut || full(shared),
+        )),
         // The library may do without either call, by a plain clone.
         Step::Unshare => None,
         // Only a call with arguments that are wrong could fail.
@@ -278,11 +282,18 @@ fn the_error_names_the_step_and_the_object() {
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let e = of(&mut Command::new(&script));
     assert_eq!((e.step(), e.errno()), (Step::Execute, Some(libc::ENOENT)));
-    assert!(matches!(e.object(), Object::Interpreter { program, interpreter }
-        if program == &script && interpreter.starts_with("/no")), "{:?}", e.object());
+    assert!(
+        matches!(e.object(), Object::Interpreter { program, interpreter }
+        if program == &script && interpreter.starts_with("/no")),
+        "{:?}",
+        e.object()
+    );
 
     let e = of(&mut Command::new("/"));
-    assert_eq!((e.step(), e.errno(), e.kind()), (Step::Execute, Some(libc::EACCES), ErrorKind::PermissionDenied));
+    assert_eq!(
+        (e.step(), e.errno(), e.kind()),
+        (Step::Execute, Some(libc::EACCES), ErrorKind::PermissionDenied)
+    );
     assert_eq!(e.object(), &Object::Program(Path::new("/").into()));
 }
 
@@ -340,7 +351,11 @@ fn running_out_of_descriptors_at_any_point_orphans_nothing() {
             for round in 0..20 {
                 raised_limit(highest + room);
                 let mut command = Command::new(kid!());
-                command.args(["exit", "0"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                command
+                    .args(["exit", "0"])
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped());
                 let result = command.spawn();
                 match result {
                     Ok(child) if round % 2 == 0 => {

@@ -56,7 +56,9 @@ refused! {
 #[test]
 fn refused_from_the_first_launch() {
     isolated!({
-        if let Err(why) = refuse(&[libc::SYS_clone3, libc::SYS_close_range, libc::SYS_pidfd_open], libc::EPERM) {
+        if let Err(why) =
+            refuse(&[libc::SYS_clone3, libc::SYS_close_range, libc::SYS_pidfd_open], libc::EPERM)
+        {
             skip!("no filter can be set: {why}");
         }
         let file = tempfile::tempfile().unwrap();
@@ -84,7 +86,12 @@ fn refused_on_one_thread_only() {
         std::thread::scope(|s| {
             s.spawn(launch);
             s.spawn(|| {
-                if refuse(&[libc::SYS_clone3, libc::SYS_close_range, libc::SYS_pidfd_send_signal], libc::EPERM).is_ok() {
+                if refuse(
+                    &[libc::SYS_clone3, libc::SYS_close_range, libc::SYS_pidfd_send_signal],
+                    libc::EPERM,
+                )
+                .is_ok()
+                {
                     launch();
                 }
             });
@@ -104,7 +111,8 @@ fn closing_without_close_range_does_not_depend_on_the_limit() {
             let mut l: libc::rlimit = std::mem::zeroed();
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut l);
             // Root may go up to fs.nr_open.
-            let most = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|s| s.trim().parse().ok());
+            let most =
+                std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|s| s.trim().parse().ok());
             let most = most.unwrap_or(l.rlim_max).max(l.rlim_max);
             let more = libc::rlimit { rlim_cur: most, rlim_max: most };
             if libc::setrlimit(libc::RLIMIT_NOFILE, &more) != 0 {
@@ -152,7 +160,9 @@ fn with_no_way_to_close_the_launch_fails() {
         let census = haft_tests::Census::new();
         let seen = haft_tests::on_a_thread(|| {
             refuse(&[libc::SYS_close_range, libc::SYS_getdents64], libc::EPERM)?;
-            Ok::<_, String>((0..100).map(|_| Command::new(kid!()).args(["exit", "0"]).status()).collect::<Vec<_>>())
+            Ok::<_, String>(
+                (0..100).map(|_| Command::new(kid!()).args(["exit", "0"]).status()).collect::<Vec<_>>(),
+            )
         });
         match seen {
             Err(why) => skip!("no filter can be set: {why}"),
@@ -170,7 +180,17 @@ fn with_no_way_to_close_the_launch_fails() {
 #[cfg(haft_test)]
 #[test]
 fn each_forced_fallback() {
-    let each = ["no_clone3", "no_close_range", "no_pidfd", "no_files", "no_clone3,no_close_range,no_pidfd,no_files"];
+    let each = [
+        "no_clone3",
+        "no_close_range",
+        "no_pidfd",
+        "no_files",
+        "no_slots",
+        "no_kcmp",
+        "no_watcher",
+        "no_clone3,no_close_range,no_pidfd,no_files,no_kcmp",
+        "no_pidfd,no_watcher",
+    ];
     let environments: Vec<_> = each.iter().map(|&f| vec![("HAFT_FORCE", f)]).collect();
     haft_tests::run_isolated_each(haft_tests::test_name!(), &environments, || {
         println!("forced: {:?}", std::env::var("HAFT_FORCE"));

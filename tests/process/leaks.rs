@@ -218,7 +218,8 @@ fn a_long_lived_child_never_holds_another_launchs_pipe() {
         for _ in 0..3 {
             s.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    let mut c = Command::new(kid!()).args(["sleep", "3000"]).stdin(Stdio::piped()).spawn().unwrap();
+                    let mut c =
+                        Command::new(kid!()).args(["sleep", "3000"]).stdin(Stdio::piped()).spawn().unwrap();
                     std::thread::sleep(Duration::from_millis(5));
                     c.kill().unwrap();
                     c.wait().unwrap();
@@ -340,7 +341,8 @@ fn the_child_gets_blocking_pipe_ends() {
         assert!(!d.nonblock, "{d:?}");
     }
     // And the parent's ends are what std gives: blocking as well.
-    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mode = |fd: i32| {
         // SAFETY: reads a flag of an open descriptor.
         unsafe { libc::fcntl(fd, libc::F_GETFL) }
@@ -388,8 +390,12 @@ fn two_launches_at_once_pass_the_same_handle() {
 #[test]
 fn grandchild_keeps_pipe_open() {
     watchdog!();
-    let mut child =
-        Command::new(kid!()).args(["grandchild", "20000"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = Command::new(kid!())
+        .args(["grandchild", "20000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let from = Instant::now();
     assert!(child.wait().unwrap().success());
     assert!(from.elapsed() < Duration::from_secs(10), "wait took {:?}", from.elapsed());

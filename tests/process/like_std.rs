@@ -73,15 +73,19 @@ fn exit_codes_and_signals() {
     }
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGABRT, libc::SIGSEGV, libc::SIGPIPE] {
         let signal = signal.to_string();
-        let seen = both!(signal, p => seen_status(p::Command::new(kid!()).args(["kill-self", &signal]).status()));
+        let seen =
+            both!(signal, p => seen_status(p::Command::new(kid!()).args(["kill-self", &signal]).status()));
         assert!(matches!(seen, Seen::Ended { code: None, .. }), "{seen:?}");
     }
 }
 
 #[test]
 fn output_captures_both_streams_and_gives_no_input() {
-    let seen = both!("both streams", p => seen_output(p::Command::new(kid!()).args(["both", "a", "b"]).output()));
-    assert!(matches!(seen, Seen::Ended { code: Some(0), ref out, ref err, .. } if out == &["a"] && err == &["b"]));
+    let seen =
+        both!("both streams", p => seen_output(p::Command::new(kid!()).args(["both", "a", "b"]).output()));
+    assert!(
+        matches!(seen, Seen::Ended { code: Some(0), ref out, ref err, .. } if out == &["a"] && err == &["b"])
+    );
     both!("no input", p => seen_output(p::Command::new(kid!()).arg("cat").output()));
     both!("out elsewhere", p => {
         seen_output(p::Command::new(kid!()).args(["both", "a", "b"]).stdout(p::Stdio::null()).output())
@@ -264,12 +268,12 @@ fn what_cannot_be_executed() {
 fn a_missing_working_directory_is_never_a_missing_program() {
     let (_folder, at) = things();
     let cases = [
-        ("missing", PathBuf::from("/no/such/folder"), ErrorKind::NotFound),
-        ("a file", at.join("plain"), ErrorKind::NotADirectory),
-        ("a loop", at.join("loop"), ErrorKind::FilesystemLoop),
-        ("empty", PathBuf::new(), ErrorKind::NotFound),
+        ("missing", PathBuf::from("/no/such/folder")),
+        ("a file", at.join("plain")),
+        ("a loop", at.join("loop")),
+        ("empty", PathBuf::new()),
     ];
-    for (what, folder, _kind) in cases {
+    for (what, folder) in cases {
         both!(what, p => seen_status(p::Command::new(kid!()).args(["exit", "0"]).current_dir(&folder).status()));
         let e = haft::process::Command::new(kid!()).current_dir(&folder).status().unwrap_err();
         let (said, folder) = (e.to_string(), folder.display().to_string());
@@ -319,7 +323,8 @@ fn a_relative_program_with_a_working_directory() {
 fn the_working_directory_is_the_childs_alone() {
     let before = std::env::current_dir().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let seen = both!("cwd", p => seen_output(p::Command::new(kid!()).arg("cwd").current_dir(&folder).output()));
+    let seen =
+        both!("cwd", p => seen_output(p::Command::new(kid!()).arg("cwd").current_dir(&folder).output()));
     let Seen::Ended { out, .. } = seen else { panic!("{seen:?}") };
     assert_eq!(out, [format!("Ok({:?})", folder.path().canonicalize().unwrap())]);
     assert_eq!(std::env::current_dir().unwrap(), before);

@@ -164,7 +164,8 @@ fn more_handles_passed_than_numbers_are_reserved() {
         let out = command.arg("fds").output().unwrap();
         drop(command);
         let got = parse_fds(std::str::from_utf8(&out.stdout).unwrap());
-        let mut wanted: Vec<RawFd> = [0, 1, 2].into_iter().chain(files.iter().map(AsRawFd::as_raw_fd)).collect();
+        let mut wanted: Vec<RawFd> =
+            [0, 1, 2].into_iter().chain(files.iter().map(AsRawFd::as_raw_fd)).collect();
         wanted.sort_unstable();
         assert_eq!(got.iter().map(|d| d.fd).collect::<Vec<_>>(), wanted);
         assert!(before == table());
@@ -297,7 +298,9 @@ fn no_descriptor_left() {
                     .spawn()
                 {
                     Ok(mut c) => drop(c.wait()),
-                    Err(e) => assert_eq!(e.kind(), std::io::Error::from_raw_os_error(libc::EMFILE).kind(), "{e}"),
+                    Err(e) => {
+                        assert_eq!(e.kind(), std::io::Error::from_raw_os_error(libc::EMFILE).kind(), "{e}")
+                    }
                 }
             }
             assert_eq!(table_by_number(), &before[..before.len() - free], "with {free} numbers free");

@@ -43,7 +43,13 @@ fn mask() -> u64 {
     let mut set = 0u64;
     // SAFETY: asks only; the kernel's set has eight bytes.
     let r = unsafe {
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, std::ptr::null::<u64>(), &mut set as *mut u64, 8)
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_BLOCK,
+            std::ptr::null::<u64>(),
+            &mut set as *mut u64,
+            8,
+        )
     };
     assert_eq!(r, 0);
     set
@@ -117,7 +123,8 @@ fn a_child_that_writes_to_nobody_is_ended_by_sigpipe() {
 
 #[test]
 fn the_mask_is_the_calling_threads() {
-    let (seen, theirs, own) = with_blocked(&[libc::SIGUSR1, libc::SIGTERM, libc::SIGCHLD], || (ours(), stds(), mask()));
+    let (seen, theirs, own) =
+        with_blocked(&[libc::SIGUSR1, libc::SIGTERM, libc::SIGCHLD], || (ours(), stds(), mask()));
     assert_eq!(seen["SigBlk"], own);
     assert_eq!(seen["SigBlk"], theirs["SigBlk"], "as std does");
     let (seen, own) = with_blocked(&[], || (ours(), mask()));

@@ -18,16 +18,8 @@ enum From {
     Fd(RawFd),
 }
 
-const SOURCES: [From; 8] = [
-    From::Inherit,
-    From::Null,
-    From::Fd(0),
-    From::Fd(1),
-    From::Fd(2),
-    From::Fd(3),
-    From::Fd(4),
-    From::Fd(5),
-];
+const SOURCES: [From; 8] =
+    [From::Inherit, From::Null, From::Fd(0), From::Fd(1), From::Fd(2), From::Fd(3), From::Fd(4), From::Fd(5)];
 
 /// The parent's side: six files whose descriptors can be laid over the numbers 0 to 5, and this process's own
 /// standard handles kept safe meanwhile, far above.
@@ -287,13 +279,13 @@ fn piped_streams_with_low_numbers_closed() {
                 let of = |n: u32| if piped & 1 << n != 0 { Stdio::piped() } else { Stdio::null() };
                 let result = kid.stdin(of(0)).stdout(of(1)).stderr(of(2)).spawn();
                 let got = result.and_then(|c| c.wait_with_output());
-                let want = (
-                    if piped & 2 != 0 { "out\n" } else { "" },
-                    if piped & 4 != 0 { "err\n" } else { "" },
-                );
+                let want =
+                    (if piped & 2 != 0 { "out\n" } else { "" }, if piped & 4 != 0 { "err\n" } else { "" });
                 stage.launches += 1;
                 match got {
-                    Ok(o) if o.status.success() && (&*o.stdout, &*o.stderr) == (want.0.as_bytes(), want.1.as_bytes()) => {}
+                    Ok(o)
+                        if o.status.success()
+                            && (&*o.stdout, &*o.stderr) == (want.0.as_bytes(), want.1.as_bytes()) => {}
                     other => wrong.push(format!("closed {closed:06b}, piped {piped:03b}: {other:?}")),
                 }
             }

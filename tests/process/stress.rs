@@ -23,7 +23,11 @@ fn one(dice: &mut Dice, shared: &File) {
             assert!(out.status.success());
         }
         2 => {
-            let e = Command::new("/no/such/program").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_err();
+            let e = Command::new("/no/such/program")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap_err();
             assert_eq!(e.kind(), ErrorKind::NotFound);
         }
         3 => {
@@ -41,7 +45,8 @@ fn one(dice: &mut Dice, shared: &File) {
         }
         6 => {
             let text: Vec<u8> = (0..dice.below(5000)).map(|n| n as u8).collect();
-            let mut c = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut c =
+                Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             c.stdin.take().unwrap().write_all(&text).unwrap();
             let out = c.wait_with_output().unwrap();
             assert_eq!(out.stdout, text);

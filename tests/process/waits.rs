@@ -27,7 +27,10 @@ fn dropped_children_leave_no_zombies() {
         assert!(eventually(Duration::from_secs(5), || children().is_empty()));
         let census = Census::new();
         for n in 0..100 {
-            let child = Command::new(kid!()).args(["exit-after", if n % 2 == 0 { "0" } else { "20" }, "5"]).spawn().unwrap();
+            let child = Command::new(kid!())
+                .args(["exit-after", if n % 2 == 0 { "0" } else { "20" }, "5"])
+                .spawn()
+                .unwrap();
             drop(child);
         }
         let gone = eventually(Duration::from_secs(20), || children().is_empty());
@@ -39,7 +42,8 @@ fn dropped_children_leave_no_zombies() {
 #[test]
 fn dropping_a_child_does_not_kill_it() {
     watchdog!();
-    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut into, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     drop(child);
     std::thread::sleep(Duration::from_millis(30));
@@ -256,8 +260,9 @@ fn output_takes_a_mebibyte_from_both_streams() {
 #[test]
 fn a_mebibyte_in_while_a_mebibyte_comes_out() {
     watchdog!();
-    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let data: Vec<u8> = (0..1 << 20).map(|n: u32| (n * 31 >> 3) as u8).collect();
+    let mut child =
+        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let data: Vec<u8> = (0..1 << 20).map(|n: u32| ((n * 31) >> 3) as u8).collect();
     let mut into = child.stdin.take().unwrap();
     let writer = std::thread::spawn({
         let data = data.clone();
@@ -279,7 +284,8 @@ fn wait_with_output_closes_the_input_first() {
 #[test]
 fn wait_closes_the_input_first() {
     watchdog!();
-    let mut child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child =
+        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     assert!(child.wait().unwrap().success());
 }
 

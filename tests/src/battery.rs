@@ -1,7 +1,7 @@
 //! What must hold of a launch whichever of the kernel's newer calls there are: run by the suites under every fallback.
 
 use crate::{Census, children, eventually, id, make_inheritable, parse_fds};
-use haft::process::{Command, Inherit, LaunchError, Step, Stdio};
+use haft::process::{Command, Inherit, LaunchError, Stdio, Step};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;

@@ -117,7 +117,8 @@ pub fn children() -> Vec<(i32, char)> {
     let me = std::process::id() as i32;
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("/proc") {
-        let Some(pid) = entry.ok().and_then(|e| e.file_name().to_str().and_then(|s| s.parse::<i32>().ok())) else {
+        let Some(pid) = entry.ok().and_then(|e| e.file_name().to_str().and_then(|s| s.parse::<i32>().ok()))
+        else {
             continue;
         };
         if let Some((state, ppid)) = state_of(pid)
@@ -193,8 +194,15 @@ impl Census {
         let born = || -> Vec<(i32, char)> {
             children().into_iter().filter(|(pid, _)| !self.children.contains(pid)).collect()
         };
-        let clean = crate::eventually(std::time::Duration::from_secs(5), || more().is_empty() && born().is_empty());
-        assert!(clean, "descriptors more: {:?} of {:#?}\nchildren more: {:?}", more(), describe_descriptors(), born());
+        let clean =
+            crate::eventually(std::time::Duration::from_secs(5), || more().is_empty() && born().is_empty());
+        assert!(
+            clean,
+            "descriptors more: {:?} of {:#?}\nchildren more: {:?}",
+            more(),
+            describe_descriptors(),
+            born()
+        );
     }
 
     /// Panics if a descriptor is gone that was open when stock was taken.
@@ -213,9 +221,10 @@ pub fn refuse(calls: &[libc::c_long], errno: i32) -> Result<(), String> {
     use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
     let rules = calls.iter().map(|&c| (c, vec![])).collect();
     let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("{e:?}"))?;
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch).map_err(|e| e.to_string())?;
-    let program: seccompiler::BpfProgram = filter.try_into().map_err(|e: seccompiler::BackendError| e.to_string())?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch)
+        .map_err(|e| e.to_string())?;
+    let program: seccompiler::BpfProgram =
+        filter.try_into().map_err(|e: seccompiler::BackendError| e.to_string())?;
     apply_filter(&program).map_err(|e| e.to_string())
 }
 
@@ -228,9 +237,10 @@ pub fn kill_on(calls: &[libc::c_long]) -> Result<(), String> {
     use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
     let rules = calls.iter().map(|&c| (c, vec![])).collect();
     let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("{e:?}"))?;
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, arch).map_err(|e| e.to_string())?;
-    let program: seccompiler::BpfProgram = filter.try_into().map_err(|e: seccompiler::BackendError| e.to_string())?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, arch)
+        .map_err(|e| e.to_string())?;
+    let program: seccompiler::BpfProgram =
+        filter.try_into().map_err(|e: seccompiler::BackendError| e.to_string())?;
     apply_filter(&program).map_err(|e| e.to_string())
 }
 

@@ -295,7 +295,15 @@ mod system {
             // status: what belongs to the thread that launched us.
             "status" => {
                 proc_status(
-                    &["Cpus_allowed_list", "NoNewPrivs", "Seccomp", "Seccomp_filters", "Uid", "Gid", "Groups"],
+                    &[
+                        "Cpus_allowed_list",
+                        "NoNewPrivs",
+                        "Seccomp",
+                        "Seccomp_filters",
+                        "Uid",
+                        "Gid",
+                        "Groups",
+                    ],
                     report,
                 );
                 // SAFETY: no pointers are involved.
