@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn refused(calls: &[libc::c_long], errno: i32) -> Result<(), String> {
     // The thread that looks after dropped children is started before: where clone3 is refused with anything but
     // ENOSYS the C library cannot start threads at all.
-    drop(Command::new(kid!()).args(["exit", "0"]).spawn().map_err(|e| e.to_string())?);
+    drop(Command::new(kid!()).args(["exit-after", "50", "0"]).spawn().map_err(|e| e.to_string())?);
     refuse(calls, errno)?;
     battery::run(kid!());
     Ok(())

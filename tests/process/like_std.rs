@@ -278,7 +278,7 @@ fn a_missing_working_directory_is_never_a_missing_program() {
         let e = haft::process::Command::new(kid!()).current_dir(&folder).status().unwrap_err();
         let (said, folder) = (e.to_string(), folder.display().to_string());
         assert!(said.contains(&folder), "{what}: the message names the folder: {said}");
-        assert!(!said.contains(kid!()), "{what}: the message does not blame the program: {said}");
+        assert!(said.contains("working directory") && !said.contains("execute"), "{what}: {said}");
         let e = haft::process::Command::new("/no/such/program").status().unwrap_err();
         assert!(e.to_string().contains("/no/such/program"), "{e}");
     }
@@ -476,7 +476,7 @@ fn the_life_of_a_child() {
         let running = child.try_wait().unwrap().is_none();
         let killed = child.kill().is_ok();
         let end = seen_status(child.wait());
-        (running, killed, end, child.kill().map_err(|e| e.kind()))
+        (running, killed, end, child.kill().is_ok())
     });
     both!("wait_with_output without pipes", p => {
         let child = p::Command::new(kid!()).args(["exit", "4"]).stdout(p::Stdio::null()).spawn().unwrap();

@@ -38,7 +38,7 @@ fn open_many() -> Option<Vec<OwnedFd>> {
         return None;
     }
     let file = tempfile::tempfile().unwrap();
-    let many = (0..MANY)
+    let mut many: Vec<OwnedFd> = (0..MANY)
         .map(|n| {
             let how = if n % 3 == 0 { libc::F_DUPFD } else { libc::F_DUPFD_CLOEXEC };
             // SAFETY: a new descriptor, owned by nobody else.
@@ -49,6 +49,8 @@ fn open_many() -> Option<Vec<OwnedFd>> {
             }
         })
         .collect();
+    // Not dropped: its low number would be free again.
+    many.push(file.into());
     Some(many)
 }
 
@@ -232,12 +234,16 @@ fn a_number_taken_over_between_launches_is_given_up() {
         let many = many!();
         let high = tempfile::tempfile().unwrap();
         launch_with_high_sources(&high);
+        let mut taken = Vec::new();
         for &fd in reserved.iter().take(70) {
             let own = tempfile::tempfile().unwrap();
-            // SAFETY: what a program does that hands out numbers as it pleases.
-            assert_eq!(unsafe { libc::dup3(own.as_raw_fd(), fd, libc::O_CLOEXEC) }, fd);
+            if own.as_raw_fd() != fd {
+                // SAFETY: what a program does that hands out numbers as it pleases.
+                assert_eq!(unsafe { libc::dup3(own.as_raw_fd(), fd, libc::O_CLOEXEC) }, fd);
+            }
             launch_with_high_sources(&high);
             assert_eq!(id_of(fd), Some(id(&own)), "descriptor {fd} is the program's own now");
+            taken.push(own);
         }
         drop(many);
     });

@@ -100,6 +100,7 @@ pub fn run_isolated(name: &str, env: &[(&str, &str)], body: impl FnOnce()) {
     let mut child = Command::new(exe)
         .args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
         .env(ISOLATED, name)
+        .env("RUST_BACKTRACE", "0")
         .envs(env.iter().copied())
         .stdin(Stdio::null())
         .stdout(out())
