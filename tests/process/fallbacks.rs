@@ -71,6 +71,29 @@ fn refused_from_the_first_launch() {
     });
 }
 
+// Where clone3 is refused with EPERM the C library cannot start a thread, so nobody looks after dropped children in
+// the background: the next launch must. Fails when children are handed over and then forgotten.
+#[test]
+fn dropped_children_are_reaped_by_later_launches_where_no_thread_can_be_started() {
+    isolated!({
+        if let Err(why) = refuse(&[libc::SYS_clone3], libc::EPERM) {
+            skip!("no filter can be set: {why}");
+        }
+        if std::thread::Builder::new().spawn(|| {}).is_ok_and(|t| t.join().is_ok()) {
+            skip!("threads can be started all the same");
+        }
+        for _ in 0..10 {
+            drop(Command::new(kid!()).args(["exit-after", "20", "0"]).spawn().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let left = haft_tests::eventually(Duration::from_secs(5), || {
+            assert!(Command::new(kid!()).args(["exit", "0"]).status().unwrap().success());
+            haft_tests::children().is_empty()
+        });
+        assert!(left, "{:?}", haft_tests::children());
+    });
+}
+
 // One thread's filter is no news about another thread: the library may remember what is absent, never that it is
 // there for everyone.
 #[test]

@@ -1,6 +1,6 @@
 //! What must hold of a launch whichever of the kernel's newer calls there are: run by the suites under every fallback.
 
-use crate::{Census, children, eventually, id, make_inheritable, parse_fds};
+use crate::{Census, children, eventually, forced, id, make_inheritable, parse_fds};
 use haft::process::{Command, Inherit, LaunchError, Stdio, Step};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
@@ -10,6 +10,10 @@ use std::time::Duration;
 /// Runs every check. Panics at the first that fails. The process must be one of its own.
 pub fn run(kid: &str) {
     once(kid);
+    if forced("no_watcher") {
+        // Who reaps dropped children then has a test of its own.
+        return once(kid);
+    }
     assert!(eventually(Duration::from_secs(5), || children().is_empty()), "{:?}", children());
     let census = Census::new();
     for _ in 0..5 {
