@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use haft::process::{Command, Stdio};
-use haft_tests::{battery, cpu_time, isolated, kid, open_descriptors, parse_fds, refuse, skip};
+use haft_tests::{battery, isolated, kid, parse_fds, refuse, skip};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -128,49 +128,54 @@ fn refused_on_one_thread_only() {
 // closes by number instead of walking /proc/self/fd.
 #[test]
 fn closing_without_close_range_does_not_depend_on_the_limit() {
-    isolated!({
+    /// Sets the soft limit, or the highest that there is; what it is then.
+    fn limit(soft: u64) -> u64 {
         // SAFETY: the structure is ours.
-        let limit = unsafe {
+        unsafe {
             let mut l: libc::rlimit = std::mem::zeroed();
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut l);
-            // Root may go up to fs.nr_open.
-            let most =
-                std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|s| s.trim().parse().ok());
-            let most = most.unwrap_or(l.rlim_max).max(l.rlim_max);
-            let more = libc::rlimit { rlim_cur: most, rlim_max: most };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &more) != 0 {
-                l.rlim_cur = l.rlim_max;
-                libc::setrlimit(libc::RLIMIT_NOFILE, &l);
-            }
-            libc::getrlimit(libc::RLIMIT_NOFILE, &mut l);
+            l.rlim_cur = soft.min(l.rlim_max);
+            assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &l), 0);
             l.rlim_cur
+        }
+    }
+    /// The fastest of many launches, all of which fail at the very end, where everything has been closed.
+    fn fastest() -> Duration {
+        let one = |_| {
+            let from = Instant::now();
+            Command::new("/no such program").spawn().unwrap_err();
+            from.elapsed()
         };
-        if limit < 100_000 {
-            skip!("RLIMIT_NOFILE cannot be raised above {limit}");
+        (0..100).map(one).min().unwrap()
+    }
+    isolated!({
+        let most = limit(u64::MAX);
+        if most < 15_000 {
+            skip!("RLIMIT_NOFILE cannot be raised above {most}");
         }
         if let Err(why) = refuse(&[libc::SYS_close_range], libc::ENOSYS) {
             skip!("no filter can be set: {why}");
         }
         let file = tempfile::tempfile().unwrap();
-        // One descriptor near the limit: what is counted is open files, not numbers.
+        // One descriptor near the limit: what counts is open files, not numbers.
         // SAFETY: a new descriptor, owned by nobody else.
         let high = unsafe {
-            let fd = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 90_000);
-            assert!(fd >= 90_000);
+            let fd = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 14_900);
+            assert!(fd >= 14_900);
             OwnedFd::from_raw_fd(fd)
         };
-        Command::new(kid!()).args(["exit", "0"]).status().unwrap();
-        let (from, cpu) = (Instant::now(), cpu_time());
-        for _ in 0..20 {
-            let out = Command::new(kid!()).arg("fds").output().unwrap();
-            let got = parse_fds(std::str::from_utf8(&out.stdout).unwrap());
-            assert_eq!(got.len(), 3, "{got:?}");
-        }
-        let (took, used) = (from.elapsed(), cpu_time() - cpu);
-        // A loop over a million numbers takes 0.3 s or more each time, these launches a millisecond or two.
-        assert!(took < Duration::from_secs(4), "20 launches took {took:?}, {used:?} of processor time");
+        let out = Command::new(kid!()).arg("fds").output().unwrap();
+        assert_eq!(parse_fds(std::str::from_utf8(&out.stdout).unwrap()).len(), 3);
+        let at_most = fastest();
         drop(high);
-        assert!(open_descriptors().len() < 200);
+        limit(64);
+        let at_64 = fastest();
+        limit(u64::MAX);
+        // Measured: 0.1 ms either way; closing 20,000 numbers one by one takes 2 ms more.
+        assert!(
+            at_most < at_64 * 3 + Duration::from_micros(500),
+            "{at_most:?} with a limit of {most}, {at_64:?} with 64"
+        );
     });
 }
 

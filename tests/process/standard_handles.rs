@@ -141,6 +141,21 @@ impl Stage {
     }
 }
 
+// The pidfd of a clone that shares the table lies there too, and if 0 is closed, under 0. Fails when a closed standard
+// handle that is inherited is looked for only once the child is made.
+#[test]
+fn the_childs_own_pidfd_is_not_its_standard_input() {
+    isolated!({
+        let mut stage = Stage::new();
+        for closed in [0b001, 0b010, 0b100, 0b111] {
+            stage.lay(closed, |_| false);
+            let want = stage.expected([From::Inherit; 3], closed);
+            stage.launch(&mut Command::new(haft_tests::kid!()), &want, &|| format!("closed {closed:03b}"));
+        }
+        stage.end();
+    });
+}
+
 fn usable(from: From, closed: u32) -> bool {
     !matches!(from, From::Fd(n) if closed & 1 << n != 0)
 }

@@ -181,10 +181,21 @@ pub struct Census {
 }
 
 impl Census {
-    /// Takes stock. Launch something first, so that what the library opens once and keeps is counted.
+    /// Takes stock, once nothing changes any more: another thread may be about to close what it is done with. Launch
+    /// something first, so that what the library opens once and keeps is counted.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Census {
-        Census { descriptors: open_descriptors(), children: children().into_iter().map(|c| c.0).collect() }
+        let take = || (open_descriptors(), children().into_iter().map(|c| c.0).collect());
+        let mut last = take();
+        for _ in 0..50 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            let now = take();
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        Census { descriptors: last.0, children: last.1 }
     }
 
     /// Panics if a descriptor more is open, or a child more is there, zombies included, than when stock was taken.
