@@ -256,7 +256,10 @@ fn spawn_returned_means_nothing_leaked_is_open_in_the_child() {
                 let (r, w) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
                 (File::from(r), w)
             };
-            let mut child = Command::new(kid!()).args(["sleep", "20000"]).spawn().unwrap();
+            // Opened later, so that the pipe lies between numbers that the child needs, or above them all.
+            let stdin =
+                if round % 4 < 2 { Stdio::from(File::open("/dev/null").unwrap()) } else { Stdio::null() };
+            let mut child = Command::new(kid!()).args(["sleep", "20000"]).stdin(stdin).spawn().unwrap();
             drop(write);
             let ended = at_end(&read);
             child.kill().unwrap();

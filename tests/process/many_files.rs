@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use haft::process::{Command, Inherit, Stdio};
-use haft_tests::{Id, id, id_of, isolated, kid, open_descriptors, parse_fds, skip, watchdog};
+use haft_tests::{Id, hold_exec, id, id_of, isolated, kid, open_descriptors, parse_fds, skip, watchdog};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -245,6 +245,90 @@ fn a_number_taken_over_between_launches_is_given_up() {
             assert_eq!(id_of(fd), Some(id(&own)), "descriptor {fd} is the program's own now");
             taken.push(own);
         }
+        drop(many);
+    });
+}
+
+/// Does `meanwhile` while a launch with high sources is held just before it executes the program.
+fn while_a_launch_is_held(high: &File, meanwhile: impl FnOnce()) -> Result<(), String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|s| {
+        let launch = s.spawn(move || {
+            let held = hold_exec()?;
+            sender.send(held).expect("the test waits for it");
+            launch_with_high_sources(high);
+            Ok(())
+        });
+        if let Ok(held) = receiver.recv() {
+            held.next(meanwhile);
+        }
+        launch.join().unwrap_or_else(|p| std::panic::resume_unwind(p))
+    })
+}
+
+// And during a launch. Fails when the placeholder is put back without looking what is there now.
+#[test]
+fn a_number_taken_over_during_a_launch_is_not_overwritten() {
+    watchdog!();
+    isolated!({
+        raise_limit();
+        haft::process::reserve().unwrap();
+        let reserved: Vec<RawFd> = open_descriptors().into_iter().filter(|&fd| fd > 2).collect();
+        let many = many!();
+        let high = tempfile::tempfile().unwrap();
+        launch_with_high_sources(&high);
+        let mut own = None;
+        let held = while_a_launch_is_held(&high, || {
+            // Whichever numbers the launch borrowed; none, where a fallback does without.
+            if let Some(&slot) = reserved.iter().find(|&&fd| id_of(fd) == Some(id(&high))) {
+                let file = tempfile::tempfile().unwrap();
+                // SAFETY: what a program does that hands out numbers as it pleases.
+                assert_eq!(unsafe { libc::dup3(file.as_raw_fd(), slot, libc::O_CLOEXEC) }, slot);
+                own = Some((slot, file));
+            }
+        });
+        match (held, own) {
+            (Err(why), _) => skip!("no filter can be set: {why}"),
+            (Ok(()), None) => skip!("this launch borrowed no numbers"),
+            (Ok(()), Some((slot, file))) => {
+                assert_eq!(id_of(slot), Some(id(&file)), "the program's own file at {slot} was overwritten");
+                (0..100).for_each(|_| launch_with_high_sources(&high));
+                assert_eq!(
+                    id_of(slot),
+                    Some(id(&file)),
+                    "the program's own file at {slot} was overwritten later"
+                );
+            }
+        }
+        drop(many);
+    });
+}
+
+// A launch that hangs in exec (a dead network share) takes its few numbers with it, and nobody waits for them.
+#[test]
+fn launches_go_on_beside_one_that_hangs() {
+    watchdog!();
+    isolated!({
+        raise_limit();
+        haft::process::reserve().unwrap();
+        let many = many!();
+        let high = tempfile::tempfile().unwrap();
+        launch_with_high_sources(&high);
+        let before = table();
+        let held = while_a_launch_is_held(&high, || {
+            std::thread::scope(|s| {
+                for _ in 0..4 {
+                    s.spawn(|| (0..30).for_each(|_| launch_with_high_sources(&high)));
+                }
+            });
+            for _ in 0..20 {
+                Command::new("/no such program").stdin(Stdio::piped()).spawn().unwrap_err();
+            }
+        });
+        if let Err(why) = held {
+            skip!("no filter can be set: {why}");
+        }
+        assert!(before == table(), "the parent's descriptors are what they were");
         drop(many);
     });
 }

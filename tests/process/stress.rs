@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One launch, of the kind that the dice give.
 fn one(dice: &mut Dice, shared: &File) {
@@ -111,5 +112,96 @@ fn sixteen_threads_in_mixed_modes() {
         });
         census.check();
         census.check_none_lost();
+    });
+}
+
+// rust#64718: setenv in another thread during a launch deadlocks or crashes. Fails when the environment is read raw.
+#[test]
+fn the_environment_changes_during_launches() {
+    watchdog!(240);
+    isolated!({
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            let writers: Vec<_> = (0..2)
+                .map(|t| {
+                    let stop = &stop;
+                    s.spawn(move || {
+                        let mut n = 0;
+                        while !stop.load(Ordering::Relaxed) {
+                            n += 1;
+                            let name = format!("HAFT_CHANGING_{t}_{}", n % 64);
+                            // SAFETY: everyone in this process goes through the standard library's lock.
+                            unsafe {
+                                if n % 3 == 0 {
+                                    std::env::remove_var(name);
+                                } else {
+                                    std::env::set_var(name, "x".repeat(n % 200));
+                                }
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let launchers: Vec<_> = (0..4)
+                .map(|_| {
+                    s.spawn(|| {
+                        for _ in 0..60 {
+                            let out = Command::new(kid!())
+                                .args(["env", "HAFT_FIXED"])
+                                .env("HAFT_FIXED", "1")
+                                .output();
+                            assert_eq!(out.unwrap().stdout, b"Some(\"1\")\n");
+                        }
+                    })
+                })
+                .collect();
+            let ends: Vec<_> = launchers.into_iter().map(|l| l.join()).collect();
+            stop.store(true, Ordering::Relaxed);
+            writers.into_iter().for_each(|w| w.join().unwrap());
+            ends.into_iter().for_each(|e| e.unwrap());
+        });
+    });
+}
+
+// go#22315, dotnet#58964, rust#114554: a program is written and run while other threads launch: a child of theirs
+// has the file open for writing for a moment, and the kernel says ETXTBSY. Fails when that is not tried again.
+#[test]
+fn a_program_just_written_can_be_run_while_others_launch() {
+    watchdog!(240);
+    isolated!({
+        let folder = tempfile::tempdir().unwrap();
+        let program = std::fs::read(kid!()).unwrap();
+        let stop = AtomicBool::new(false);
+        let busy = std::thread::scope(|s| {
+            let others: Vec<_> = (0..6)
+                .map(|_| {
+                    s.spawn(|| {
+                        while !stop.load(Ordering::Relaxed) {
+                            Command::new(kid!()).args(["exit", "0"]).status().unwrap();
+                            let _ = Command::new("/no such program").status();
+                        }
+                    })
+                })
+                .collect();
+            let mut busy = 0;
+            for n in 0..60 {
+                use std::os::unix::fs::OpenOptionsExt;
+                let path = folder.path().join(n.to_string());
+                let mut file =
+                    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path).unwrap();
+                file.write_all(&program).unwrap();
+                drop(file);
+                match Command::new(&path).args(["exit", "0"]).status() {
+                    Ok(s) => assert!(s.success()),
+                    Err(e) if e.kind() == ErrorKind::ExecutableFileBusy => busy += 1,
+                    Err(e) => panic!("{e}"),
+                }
+                std::fs::remove_file(&path).unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+            others.into_iter().for_each(|o| o.join().unwrap());
+            busy
+        });
+        assert_eq!(busy, 0, "of 60 programs just written could not be run: text file busy");
     });
 }

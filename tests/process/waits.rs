@@ -158,6 +158,20 @@ fn somebody_else_reaped_the_child() {
                 Err(e) => assert!(!e.to_string().is_empty()),
             }
         }
+        // Where the kernel does not tell (before 6.15; here the request is refused) it must be an error.
+        let untold = haft_tests::on_a_thread(|| {
+            haft_tests::refuse(&[libc::SYS_ioctl], libc::ENOTTY).ok()?;
+            Some([0, 1].map(|way| {
+                let mut child = Command::new(kid!()).args(["exit", "7"]).spawn().unwrap();
+                // SAFETY: as above.
+                unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
+                if way == 0 { child.wait().map(Some) } else { child.try_wait() }
+            }))
+        });
+        for said in untold.into_iter().flatten() {
+            let e = said.expect_err("nobody knows the status");
+            assert!(e.to_string().contains("reaped"), "the error says why: {e}");
+        }
         // And it can be killed and dropped without harm.
         let mut child = Command::new(kid!()).args(["exit", "7"]).spawn().unwrap();
         // SAFETY: as above.

@@ -259,3 +259,63 @@ pub fn kill_on(calls: &[libc::c_long]) -> Result<(), String> {
 pub fn on_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|s| s.spawn(body).join()).unwrap_or_else(|p| std::panic::resume_unwind(p))
 }
+
+/// Holds launches of one thread at their `execve`, so that a test can do something at exactly that moment.
+#[cfg(target_os = "linux")]
+pub struct HeldExec {
+    listener: std::os::fd::OwnedFd,
+}
+
+/// From now on every `execve` of the calling thread's children waits for [`HeldExec::next`] on another thread.
+///
+/// # Errors
+/// Why no filter can be set here.
+#[cfg(target_os = "linux")]
+pub fn hold_exec() -> Result<HeldExec, String> {
+    use std::os::fd::FromRawFd;
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let f = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    // The number of the system call stands first in what a filter looks at.
+    let mut filter = [
+        f(LOAD, 0, 0, 0),
+        f(EQUAL, 0, 1, libc::SYS_execve as u32),
+        f(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
+        f(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program outlives the call, which copies it; the new descriptor belongs to nobody else.
+    unsafe {
+        if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
+            return Err(io::Error::last_os_error().to_string());
+        }
+        let (set, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+        let fd = libc::syscall(libc::SYS_seccomp, set, flags, &program);
+        if fd < 0 {
+            return Err(io::Error::last_os_error().to_string());
+        }
+        Ok(HeldExec { listener: std::os::fd::OwnedFd::from_raw_fd(fd as i32) })
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl HeldExec {
+    /// Waits for the next `execve`, does `meanwhile` while it is held, and lets it go on.
+    pub fn next(&self, meanwhile: impl FnOnce()) {
+        const RECEIVE: u64 = 0xc000_2100 | (size_of::<libc::seccomp_notif>() as u64) << 16;
+        const SEND: u64 = 0xc000_2101 | (size_of::<libc::seccomp_notif_resp>() as u64) << 16;
+        // SAFETY: both structures are ours and of the size that the requests name.
+        unsafe {
+            let mut seen: libc::seccomp_notif = std::mem::zeroed();
+            let r = libc::ioctl(self.listener.as_raw_fd(), RECEIVE as _, &mut seen);
+            assert_eq!(r, 0, "SECCOMP_IOCTL_NOTIF_RECV: {}", io::Error::last_os_error());
+            meanwhile();
+            let mut answer: libc::seccomp_notif_resp = std::mem::zeroed();
+            answer.id = seen.id;
+            answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+            let r = libc::ioctl(self.listener.as_raw_fd(), SEND as _, &mut answer);
+            assert_eq!(r, 0, "SECCOMP_IOCTL_NOTIF_SEND: {}", io::Error::last_os_error());
+        }
+    }
+}
