@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use haft::process::{Command, LaunchError, Object, Stdio, Step};
-use haft_tests::{Census, eventually, isolated, kid, kill_on, on_a_thread, refuse, skip, watchdog};
+use haft_tests::{Census, eventually, hold, isolated, kid, kill_on, on_a_thread, refuse, skip, watchdog};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -400,4 +400,48 @@ fn steps_have_names_and_an_order() {
         assert_eq!(step.to_string(), step.name());
         assert_eq!(format!("{step:?}"), step.name());
     }
+}
+
+// go#22315, dotnet#58964, rust#114554: a program is written and run while another thread launches: the child of that
+// one has the file open for writing for a moment, and the kernel says ETXTBSY. Here that moment is held open. Fails
+// when the launch is not tried again once the other is through.
+#[test]
+fn a_program_just_written_can_be_run_while_another_launch_is_under_way() {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    watchdog!();
+    isolated!({
+        Command::new(kid!()).args(["exit", "0"]).status().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path).unwrap();
+        file.write_all(&std::fs::read(kid!()).unwrap()).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let outcome: Result<_, String> = std::thread::scope(|s| {
+            let other = s.spawn(move || {
+                sender.send(hold(libc::SYS_chdir)?).expect("the test waits for it");
+                // Its pipe is opened after the file, so that what its child takes over reaches above the file.
+                let mut c = Command::new(kid!());
+                Ok(c.args(["exit", "0"]).current_dir("/").stdin(Stdio::piped()).status().unwrap())
+            });
+            let mut ours = None;
+            if let Ok(held) = receiver.recv() {
+                held.next(|| {
+                    drop(file);
+                    ours = Some(s.spawn(|| Command::new(&path).args(["exit", "5"]).status()));
+                    std::thread::sleep(std::time::Duration::from_millis(30));
+                });
+            }
+            let other = other.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
+            other.map(|status: std::process::ExitStatus| {
+                assert!(status.success());
+                ours.expect("it was started").join().expect("no panic")
+            })
+        });
+        match outcome {
+            Err(why) => skip!("no filter can be set: {why}"),
+            Ok(status) => assert_eq!(status.expect("tried again").code(), Some(5)),
+        }
+    });
 }

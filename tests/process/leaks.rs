@@ -172,15 +172,18 @@ fn passing_two_files_of_one_number_is_invalid_input() {
 // rust#26478: a port cannot be bound again while a child lives that inherited the listener.
 #[test]
 fn a_port_can_be_bound_again_while_the_child_lives() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    make_inheritable(&listener);
-    let port = listener.local_addr().unwrap().port();
-    let mut child = Command::new(kid!()).args(["sleep", "20000"]).spawn().unwrap();
-    drop(listener);
-    let again = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    again.unwrap();
+    // Beside other tests here the listener would be in their children that inherit everything.
+    isolated!({
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        make_inheritable(&listener);
+        let port = listener.local_addr().unwrap().port();
+        let mut child = Command::new(kid!()).args(["sleep", "20000"]).spawn().unwrap();
+        drop(listener);
+        let again = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        again.unwrap();
+    });
 }
 
 // rust#38227, dotnet#19569, corefx#33069, sccache#86.

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use haft::process::{Command, Inherit, Stdio};
-use haft_tests::{Id, hold_exec, id, id_of, isolated, kid, open_descriptors, parse_fds, skip, watchdog};
+use haft_tests::{Id, hold, id, id_of, isolated, kid, open_descriptors, parse_fds, skip, watchdog};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -254,7 +254,7 @@ fn while_a_launch_is_held(high: &File, meanwhile: impl FnOnce()) -> Result<(), S
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|s| {
         let launch = s.spawn(move || {
-            let held = hold_exec()?;
+            let held = hold(libc::SYS_execve)?;
             sender.send(held).expect("the test waits for it");
             launch_with_high_sources(high);
             Ok(())

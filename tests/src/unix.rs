@@ -260,18 +260,18 @@ pub fn on_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|s| s.spawn(body).join()).unwrap_or_else(|p| std::panic::resume_unwind(p))
 }
 
-/// Holds launches of one thread at their `execve`, so that a test can do something at exactly that moment.
+/// Holds launches of one thread at one system call, so that a test can do something at exactly that moment.
 #[cfg(target_os = "linux")]
-pub struct HeldExec {
+pub struct Held {
     listener: std::os::fd::OwnedFd,
 }
 
-/// From now on every `execve` of the calling thread's children waits for [`HeldExec::next`] on another thread.
+/// From now on `call`, made by this thread or its children, waits for [`Held::next`] on another thread.
 ///
 /// # Errors
 /// Why no filter can be set here.
 #[cfg(target_os = "linux")]
-pub fn hold_exec() -> Result<HeldExec, String> {
+pub fn hold(call: libc::c_long) -> Result<Held, String> {
     use std::os::fd::FromRawFd;
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -280,7 +280,7 @@ pub fn hold_exec() -> Result<HeldExec, String> {
     // The number of the system call stands first in what a filter looks at.
     let mut filter = [
         f(LOAD, 0, 0, 0),
-        f(EQUAL, 0, 1, libc::SYS_execve as u32),
+        f(EQUAL, 0, 1, call as u32),
         f(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
         f(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
@@ -295,13 +295,13 @@ pub fn hold_exec() -> Result<HeldExec, String> {
         if fd < 0 {
             return Err(io::Error::last_os_error().to_string());
         }
-        Ok(HeldExec { listener: std::os::fd::OwnedFd::from_raw_fd(fd as i32) })
+        Ok(Held { listener: std::os::fd::OwnedFd::from_raw_fd(fd as i32) })
     }
 }
 
 #[cfg(target_os = "linux")]
-impl HeldExec {
-    /// Waits for the next `execve`, does `meanwhile` while it is held, and lets it go on.
+impl Held {
+    /// Waits for the next such call, does `meanwhile` while it is held, and lets it go on.
     pub fn next(&self, meanwhile: impl FnOnce()) {
         const RECEIVE: u64 = 0xc000_2100 | (size_of::<libc::seccomp_notif>() as u64) << 16;
         const SEND: u64 = 0xc000_2101 | (size_of::<libc::seccomp_notif_resp>() as u64) << 16;
