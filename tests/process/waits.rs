@@ -391,9 +391,17 @@ fn a_stop_of_a_child_that_we_trace_is_not_its_end() {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(cpu_time() - before < Duration::from_millis(100));
+        // A wait on another thread of the tracer sees the stop as well. It must neither end nor spin.
+        let before = cpu_time();
+        let waiter = std::thread::spawn(move || child.wait());
+        std::thread::sleep(Duration::from_millis(300));
+        let (early, used) = (waiter.is_finished(), cpu_time() - before);
         // SAFETY: lets it go on.
-        unsafe { assert_eq!(libc::ptrace(libc::PTRACE_DETACH, pid, none, none), 0) };
-        assert!(child.wait().unwrap().success());
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, none, none) };
+        let status = waiter.join().unwrap().unwrap();
+        assert!(!early, "wait returned at a stop");
+        assert!(used < Duration::from_millis(100), "{used:?} of processor time while it was stopped");
+        assert!(status.success());
     });
 }
 
