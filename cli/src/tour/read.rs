@@ -1,0 +1,209 @@
+//! What a read costs.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use haft::engine::Engine;
+use haft::fs::{File, OpenOptions};
+
+use super::machine;
+use super::screen::{FAINT, GOOD, STRONG, Screen, WARN, grouped, median, paint, per_operation, percent};
+use crate::Error;
+use crate::alloc::allocations;
+use crate::block_on::block_on;
+
+const SIZE: usize = 10_000_000;
+const PIECE: usize = 1024;
+const ROUNDS: usize = 15;
+/// Fewer rounds where they take longer than this.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// One way to read the file, and what its rounds took.
+#[derive(Default)]
+struct Figures {
+    /// Per operation.
+    nanoseconds: Vec<f64>,
+    allocations: u64,
+    operations: u64,
+}
+
+impl Figures {
+    fn round(&mut self, read: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
+        let (begin, before) = (Instant::now(), allocations());
+        let operations = read()?;
+        let (taken, after) = (begin.elapsed(), allocations());
+        self.nanoseconds.push(taken.as_nanos() as f64 / operations as f64);
+        self.allocations += after - before;
+        self.operations += operations;
+        Ok(())
+    }
+
+    fn allocations(&self) -> f64 {
+        self.allocations as f64 / self.operations as f64
+    }
+}
+
+/// What all rounds came to.
+struct Answer {
+    std: Figures,
+    sync: Figures,
+    asynchronous: Figures,
+    /// The share of async reads that were answered on the calling thread.
+    inline: f64,
+    /// The file system does not take the attempt.
+    refused: bool,
+}
+
+pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
+    screen.section(3, "An async read costs what the system call costs, and allocates nothing")?;
+    let answer = match measure(&folder.join("data")) {
+        Ok(answer) => answer,
+        Err(error) => return Ok(screen.absent("reads", &error.to_string())?),
+    };
+    let system = machine::file_system(folder);
+    screen.line(format_args!(
+        "  {} bytes of a file on {}, read in pieces of 1 KiB:",
+        grouped(SIZE as u64),
+        system.as_deref().unwrap_or("an unknown file system (no /proc)"),
+    ))?;
+    screen.line(paint(STRONG, format_args!("  {:<24}{:>12}{:>24}", "", "time a read", "allocations a read")))?;
+    for (name, figures) in [
+        ("std   read_at", &answer.std),
+        ("haft  read_at", &answer.sync),
+        ("haft  read_at_async", &answer.asynchronous),
+    ] {
+        let time = format!("{:.0} ns", median(&figures.nanoseconds));
+        let allocations = per_operation(figures.allocations());
+        let style = if figures.allocations == 0 && name.starts_with("haft") { GOOD } else { STRONG };
+        screen.line(format_args!(
+            "{}{time:>12}{}",
+            paint(STRONG, format_args!("  {name:<24}")),
+            paint(style, format_args!("{allocations:>24}")),
+        ))?;
+    }
+    screen.line(paint(
+        FAINT,
+        format_args!(
+            "  {} of the async reads were answered from memory, on the calling thread",
+            percent(answer.inline)
+        ),
+    ))?;
+    if answer.refused {
+        let system = system.as_deref().unwrap_or("This file system");
+        screen.line(paint(
+            WARN,
+            format_args!("  {system} refuses RWF_NOWAIT: reads go to haft's threads. Try --dir elsewhere."),
+        ))?;
+    }
+    Ok(())
+}
+
+fn measure(path: &Path) -> io::Result<Answer> {
+    std::fs::write(path, vec![0x5a; SIZE])?;
+    let engine = Engine::builder().build();
+    let std_file = std::fs::File::open(path)?;
+    let file = OpenOptions::new().read(true).engine(&engine).open(path)?;
+    let mut buffer = buffer();
+    let (mut by_std, mut sync, mut asynchronous) =
+        (Figures::default(), Figures::default(), Figures::default());
+
+    // One round of each to warm up, which brings the file into memory and starts what is started at first use.
+    read_by_std(&std_file, &mut buffer)?;
+    read_sync(&file, &mut buffer)?;
+    buffer = block_on(read_async(&file, buffer))?.1;
+
+    let before = engine.stats();
+    let begin = Instant::now();
+    while by_std.nanoseconds.is_empty() || by_std.nanoseconds.len() < ROUNDS && begin.elapsed() < PATIENCE {
+        by_std.round(|| read_by_std(&std_file, &mut buffer))?;
+        sync.round(|| read_sync(&file, &mut buffer))?;
+        // The executor is not what is measured: it makes its waker before.
+        buffer = block_on(async {
+            let (started, allocated) = (Instant::now(), allocations());
+            let (operations, back) = read_async(&file, buffer).await?;
+            let (taken, allocated) = (started.elapsed(), allocations() - allocated);
+            asynchronous.nanoseconds.push(taken.as_nanos() as f64 / operations as f64);
+            asynchronous.allocations += allocated;
+            asynchronous.operations += operations;
+            io::Result::Ok(back)
+        })?;
+    }
+    let after = engine.stats();
+    Ok(Answer {
+        inline: (after.inline_hits - before.inline_hits) as f64 / asynchronous.operations as f64,
+        refused: after.inline_unsupported > 0 && after.inline_hits == 0,
+        std: by_std,
+        sync,
+        asynchronous,
+    })
+}
+
+/// A buffer that lies the same in its pages for every reader, since it is the same one.
+fn buffer() -> Vec<u8> {
+    vec![0; PIECE]
+}
+
+// The three loops are alike: read until nothing comes, and count.
+
+#[inline(never)]
+fn read_by_std(file: &std::fs::File, buffer: &mut [u8]) -> io::Result<u64> {
+    let (mut offset, mut operations) = (0, 0);
+    loop {
+        operations += 1;
+        match file.read_at(buffer, offset)? {
+            0 => return whole(offset, operations),
+            read => offset += read as u64,
+        }
+    }
+}
+
+#[inline(never)]
+fn read_sync(file: &File, buffer: &mut [u8]) -> io::Result<u64> {
+    let (mut offset, mut operations) = (0, 0);
+    loop {
+        operations += 1;
+        match file.read_at(buffer, offset)? {
+            0 => return whole(offset, operations),
+            read => offset += read as u64,
+        }
+    }
+}
+
+async fn read_async(file: &File, mut buffer: Vec<u8>) -> io::Result<(u64, Vec<u8>)> {
+    let (mut offset, mut operations) = (0, 0);
+    loop {
+        operations += 1;
+        let (read, back) = file.read_at_async(buffer, offset).await?;
+        buffer = back;
+        match read {
+            0 => return Ok((whole(offset, operations)?, buffer)),
+            read => offset += read as u64,
+        }
+    }
+}
+
+/// The number of operations, if they brought the whole file.
+fn whole(bytes: u64, operations: u64) -> io::Result<u64> {
+    if bytes == SIZE as u64 {
+        return Ok(operations);
+    }
+    Err(io::Error::other(format!("the file ended after {} bytes", grouped(bytes))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_ways_do_the_same_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let answer = measure(&folder.path().join("data")).unwrap();
+        let operations = SIZE.div_ceil(PIECE) as u64 + 1;
+        for figures in [&answer.std, &answer.sync, &answer.asynchronous] {
+            assert_eq!(figures.operations, operations * figures.nanoseconds.len() as u64);
+        }
+        assert!((0.0..=1.0).contains(&answer.inline), "{}", answer.inline);
+    }
+}
