@@ -12,10 +12,12 @@ const FOLDER: &str = "/proc/self/fd";
 
 /// Prints a line for each open descriptor: its number, a space, and what it is open on.
 pub(crate) fn print_descriptors() -> io::Result<()> {
-    let explain = |error: io::Error| io::Error::new(error.kind(), format!("{FOLDER} cannot be read: {error}"));
+    let explain =
+        |error: io::Error| io::Error::new(error.kind(), format!("{FOLDER} cannot be read: {error}"));
     let mut numbers = Vec::new();
     for entry in fs::read_dir(FOLDER).map_err(explain)? {
-        numbers.extend(entry.map_err(explain)?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+        numbers
+            .extend(entry.map_err(explain)?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     numbers.sort_unstable();
     let mut out = io::stdout().lock();

@@ -17,7 +17,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// children inherit exactly the handles they were given, and an async file operation costs what the system call
 /// costs and allocates nothing.
 #[derive(Parser)]
-#[command(version, after_help = "Start with `haft tour`.", disable_help_subcommand = true)]
+#[command(name = "haft", version, after_help = "Start with `haft tour`.", disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

@@ -18,7 +18,7 @@ type Seen = Vec<(RawFd, String)>;
 const NAME: &str = "secret.txt";
 
 pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
-    screen.section(1, "A child inherits the handles that you name, and no others")?;
+    screen.section(1, "What a child inherits")?;
     let path = folder.join(NAME);
     let opened = std::fs::write(&path, "not for children\n").and_then(|()| open(&path));
     let file = match opened {
@@ -33,11 +33,9 @@ pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
         "  This program has {NAME} open as {number}, without close-on-exec. Its child sees:"
     ))?;
     let mut leaked = false;
-    for (launcher, seen) in [
-        ("std::process", by_std()),
-        ("haft", by_haft(None)),
-        ("haft, pass(&file)", by_haft(Some(&file))),
-    ] {
+    for (launcher, seen) in
+        [("std::process", by_std()), ("haft", by_haft(None)), ("haft, pass(&file)", by_haft(Some(&file)))]
+    {
         let name = paint(STRONG, format_args!("  {launcher:<20}"));
         let seen = match seen {
             Ok(seen) => seen,
@@ -46,7 +44,7 @@ pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
                 continue;
             }
         };
-        let there = seen.iter().any(|(number, _)| *number == file.as_raw_fd());
+        let there = seen.iter().any(|(at, target)| *at == number && target.ends_with(NAME));
         let verdict = match (launcher, there) {
             ("std::process", true) => paint(BAD, "leaked"),
             ("std::process", false) => paint(FAINT, "not there either"),

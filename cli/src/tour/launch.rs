@@ -13,9 +13,10 @@ use super::screen::{Absent, GOOD, STRONG, Screen, grouped, median, paint};
 use crate::Error;
 use crate::child;
 
-/// Launches of each kind: rounds of so many.
-const ROUNDS: usize = 20;
-const EACH: usize = 50;
+/// Launches of each kind: rounds of so many. Short ones, so that most fit into a slice of time that a busy machine
+/// gives.
+const ROUNDS: usize = 100;
+const EACH: usize = 10;
 /// No column takes much longer than this, however slow the machine.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// So many files are open besides, in the second column.
@@ -29,39 +30,36 @@ struct Figures {
 }
 
 pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
-    screen.section(2, "A launch costs the same in a small program and in a large one")?;
+    screen.section(2, "What a launch costs")?;
     let (program, what) = match program(folder) {
         Ok(found) => found,
         Err(why) => return Ok(screen.absent("launches", &why)?),
     };
     let few = measure(&program);
-    let many = match with_many_files(|| measure(&program)) {
-        Ok(figures) => figures,
-        Err(why) => Err(why),
-    };
-    let launches = [&few, &many].into_iter().flatten().map(|figures| figures.launches).max().unwrap_or(0);
-    let count = grouped(launches as u64);
-    screen.line(format_args!("  {count} launches of {what}, each waited for:"))?;
-    if few.is_ok() || many.is_ok() {
-        screen.line(paint(
-            STRONG,
-            format_args!("  {:<12}{:>24}{:>36}", "", "a few files open", format!("{} more", grouped(MANY))),
-        ))?;
-        let cell = |figures: &Result<Figures, Absent>, of: fn(&Figures) -> f64| match figures {
-            Ok(figures) => {
-                let microseconds = of(figures);
-                format!("{:>8} a second{:>8.0} µs", grouped((1e6 / microseconds) as u64), microseconds)
-            }
-            Err(_) => "-".to_owned(),
+    let many = with_many_files(|| measure(&program)).and_then(|figures| figures);
+    let launches = [&few, &many].into_iter().flatten().map(|figures| figures.launches).max();
+    if let Some(launches) = launches {
+        screen.line(format_args!("  {} launches of {what}, each waited for:", grouped(launches as u64)))?;
+        let more = format!("with {} more files open", grouped(MANY));
+        screen.line(paint(STRONG, format_args!("{:8}{:>31}{:>34}", "", "as it is", more)))?;
+        let row = |time: fn(&Figures) -> f64| {
+            let cell = |figures: &Result<Figures, Absent>| match figures {
+                Ok(figures) => {
+                    let rate = grouped((1e6 / time(figures)) as u64);
+                    format!("{rate} a second {:>9} µs", grouped(time(figures).round() as u64))
+                }
+                Err(_) => "-".to_owned(),
+            };
+            format!("{:>31}{:>34}", cell(&few), cell(&many))
         };
-        let row = |of: fn(&Figures) -> f64| format!("{:>30}{:>36}", cell(&few, of), cell(&many, of));
         screen.line(format_args!("{}{}", paint(STRONG, "  std   "), row(|figures| figures.std)))?;
         screen.line(format_args!("{}{}", paint(STRONG, "  haft  "), row(|figures| figures.haft)))?;
         let gain = |figures: &Result<Figures, Absent>| match figures {
-            Ok(figures) => format!("std's time is {:.1} × haft's", figures.std / figures.haft),
+            Ok(figures) => format!("{:.1} × std's rate", figures.std / figures.haft),
             Err(_) => String::new(),
         };
-        screen.line(paint(GOOD, format_args!("        {:>30}{:>36}", gain(&few), gain(&many)).to_string().trim_end()))?;
+        let gains = format!("{:8}{:>31}{:>34}", "", gain(&few), gain(&many));
+        screen.line(paint(GOOD, gains.trim_end()))?;
     }
     for (what, figures) in [("launches", &few), ("with many files open", &many)] {
         if let Err(why) = figures {
@@ -86,7 +84,8 @@ fn program(folder: &Path) -> Result<(Program, String), Absent> {
     };
     let Some(file) = smallest() else { return own() };
     let path = folder.join("exit");
-    let made = fs::write(&path, &file).and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o755)));
+    let made =
+        fs::write(&path, &file).and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o755)));
     if made.is_err() {
         return own();
     }
@@ -141,7 +140,8 @@ fn with_many_files<T>(measure: impl FnOnce() -> T) -> Result<T, Absent> {
             return Err(format!("at most {} files may be open (RLIMIT_NOFILE)", grouped(hard)));
         }
         let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-        setrlimit(Resource::Nofile, raised).map_err(|error| format!("the limit cannot be raised: {error}"))?;
+        setrlimit(Resource::Nofile, raised)
+            .map_err(|error| format!("the limit cannot be raised: {error}"))?;
     }
     let opened = (|| {
         // As a program does that means to open many.

@@ -23,8 +23,11 @@ pub(crate) fn run(place: PathBuf) -> Result<(), Error> {
         paint(STRONG, concat!("haft ", env!("CARGO_PKG_VERSION"))),
         paint(FAINT, machine::describe())
     ))?;
+    screen.line("Launches processes that inherit exactly the handles you name; reads and writes")?;
+    screen.line("files at any offset, sync and async on one handle, without allocating for it.")?;
     if let Some(load) = machine::load() {
-        screen.line(paint(WARN, format_args!("This machine has other work (load {load}): times are rough.")))?;
+        let busy = format!("This machine has other work (load {load:.1}): the times below are rough.");
+        screen.line(paint(WARN, busy))?;
     }
     inherit::show(&mut screen, folder.path())?;
     launch::show(&mut screen, folder.path())?;
@@ -41,7 +44,9 @@ pub(crate) fn run(place: PathBuf) -> Result<(), Error> {
 /// The system's message without what was added to it.
 fn reason(error: &std::io::Error) -> String {
     match error.get_ref() {
-        Some(inner) => std::error::Error::source(inner).map_or_else(|| inner.to_string(), ToString::to_string),
+        Some(inner) => {
+            std::error::Error::source(inner).map_or_else(|| inner.to_string(), ToString::to_string)
+        }
         None => error.to_string(),
     }
 }

@@ -46,9 +46,13 @@ impl Screen {
 
     /// What stands in place of a figure.
     pub(crate) fn absent(&mut self, what: &str, why: &Absent) -> io::Result<()> {
-        // Messages of the system may be long; what is cut off is not what matters.
-        let line = format!("  {what}: not to be had here: {}", why.lines().next().unwrap_or("?"));
-        self.line(paint(WARN, shorten(&line, WIDTH)))
+        let why = why.lines().next().unwrap_or("?");
+        let line = format!("  {what}: not to be had here: {why}");
+        if line.chars().count() <= WIDTH {
+            return self.line(paint(WARN, line));
+        }
+        self.line(paint(WARN, format_args!("  {what}: not to be had here:")))?;
+        self.line(paint(WARN, shorten(&format!("    {why}"), WIDTH)))
     }
 }
 
