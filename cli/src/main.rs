@@ -18,6 +18,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// costs and allocates nothing.
 #[derive(Parser)]
 #[command(name = "haft", version, after_help = "Start with `haft tour`.", disable_help_subcommand = true)]
+#[command(max_term_width = 80)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -25,18 +26,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// One screen, live: what a child inherits, what a launch costs, what a read costs
+    /// One screen, live: what a child inherits, what a launch and a read cost
     ///
-    /// Shows on this machine, in a few seconds and in one screen:
+    /// Shows on this machine, live, in a few seconds:
     ///
-    /// 1. what a child sees of a file that was opened without close-on-exec, when it is launched by std::process, by
-    ///    haft, and by haft with the file passed by name;
+    /// 1. what a child sees of a file that was opened without close-on-exec:
+    ///    launched by std::process, by haft, and by haft with the file passed;
+    /// 2. how many launches a second std::process and haft make, with few and
+    ///    with many files open;
+    /// 3. what reading 1 KiB costs: with std, with haft sync and with haft async,
+    ///    in time and in allocations.
     ///
-    /// 2. how many launches a second std::process and haft make, with few and with many files open;
-    ///
-    /// 3. what a read of 1 KiB costs: std's, haft's sync one and haft's async one, in time and in allocations.
-    ///
-    /// Nothing stays behind: the files are in a folder that is removed at the end. Colours follow the terminal,
+    /// Where something cannot be had, it says why. Nothing stays behind: the files
+    /// are in a folder that is removed at the end. Colour follows the terminal,
     /// NO_COLOR and CLICOLOR_FORCE.
     #[command(verbatim_doc_comment)]
     Tour {

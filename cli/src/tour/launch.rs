@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::screen::{Absent, GOOD, STRONG, Screen, grouped, median, paint};
+use super::screen::{Absent, FAINT, GOOD, STRONG, Screen, grouped, median, paint};
 use crate::Error;
 use crate::child;
 
@@ -59,7 +59,8 @@ pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
             Err(_) => String::new(),
         };
         let gains = format!("{:8}{:>31}{:>34}", "", gain(&few), gain(&many));
-        screen.line(paint(GOOD, gains.trim_end()))?;
+        let gained = [&few, &many].into_iter().flatten().all(|figures| figures.haft < figures.std);
+        screen.line(paint(if gained { GOOD } else { FAINT }, gains.trim_end()))?;
     }
     for (what, figures) in [("launches", &few), ("with many files open", &many)] {
         if let Err(why) = figures {

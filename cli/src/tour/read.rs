@@ -64,7 +64,7 @@ pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
     screen.line(format_args!(
         "  {} bytes of a file on {}, read in pieces of 1 KiB:",
         grouped(SIZE as u64),
-        system.as_deref().unwrap_or("an unknown file system (no /proc)"),
+        system.as_deref().unwrap_or("a file system unknown to us"),
     ))?;
     screen
         .line(paint(STRONG, format_args!("  {:<24}{:>12}{:>24}", "", "time a read", "allocations a read")))?;
