@@ -100,7 +100,7 @@ fn sixteen_threads_in_mixed_modes() {
         }
         haft_tests::eventually(std::time::Duration::from_secs(5), || haft_tests::children().is_empty());
         let census = Census::new();
-        let each = std::env::var("HAFT_STRESS").ok().and_then(|s| s.parse().ok()).unwrap_or(150);
+        let each = std::env::var("HAFT_STRESS").ok().and_then(|s| s.parse().ok()).unwrap_or(200);
         std::thread::scope(|s| {
             for t in 0..16 {
                 let shared = &shared;

@@ -203,9 +203,13 @@ pub fn table(text: &str) -> BTreeMap<String, String> {
 
 /// An executable copy of `kid` under another name or in another folder.
 pub fn copy_of_kid(kid: &str, to: PathBuf) -> PathBuf {
-    // Hard links where they work: a copied file that is still open for writing somewhere cannot be executed.
+    // A link where that is allowed. A file just copied may still be open for writing in a child that another test is
+    // launching at this moment, and cannot be executed until that child has closed it.
     if std::fs::hard_link(kid, &to).is_err() {
         std::fs::copy(kid, &to).expect("kid can be copied");
+        let busy = |e: &std::io::Error| e.kind() == std::io::ErrorKind::ExecutableFileBusy;
+        let runs = || !Command::new(&to).args(["exit", "0"]).status().is_err_and(|e| busy(&e));
+        assert!(eventually(Duration::from_secs(10), runs), "the copy of kid stays busy");
     }
     to
 }
