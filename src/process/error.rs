@@ -79,7 +79,7 @@ impl Step {
             Step::Signals => "reset the child's signal handlers",
             Step::WorkingDirectory => "change to",
             Step::CloseDescriptors => "close what the child was not given",
-            Step::MoveDescriptors => "move into place",
+            Step::MoveDescriptors => "give the child",
             Step::SignalMask => "restore the signal mask",
             Step::Execute => "execute",
         }

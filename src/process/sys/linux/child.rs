@@ -26,7 +26,7 @@ pub(super) struct Task<'a> {
     /// The descriptor table is still the parent's.
     pub(super) shares_table: bool,
     /// The clone did not reset handlers.
-    pub(super) clear_handlers: bool,
+    pub(super) clear_handlers: AtomicBool,
     pub(super) mask: raw::SignalSet,
     /// Where the kernel puts the pidfd, before the child runs.
     pub(super) pidfd: AtomicI32,
@@ -83,7 +83,7 @@ unsafe fn steps(task: &Task<'_>) -> Result<std::convert::Infallible, i32> {
     }
 
     task.begin(Step::Signals)?;
-    if task.clear_handlers {
+    if task.clear_handlers.load(Relaxed) {
         signals::clear_handlers()?;
     }
     // Rust's runtime ignores it in the parent, and what is ignored stays so in a program that expects to die of it.

@@ -98,7 +98,7 @@ pub(crate) fn launch(plan: &Plan<'_>) -> Result<Launched, Failure> {
         errno: AtomicI32::new(0),
         no_close_range: AtomicBool::new(no_close_range),
         shares_table,
-        clear_handlers: false,
+        clear_handlers: AtomicBool::new(false),
         mask: 0,
         pidfd: AtomicI32::new(-1),
         directory: plan.directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
@@ -114,7 +114,7 @@ pub(crate) fn launch(plan: &Plan<'_>) -> Result<Launched, Failure> {
     // Every signal: a handler that ran in the child would run in the parent's memory. This cannot fail: the
     // arguments are right.
     task.mask = raw::set_signal_mask(!0).map_err(|errno| fail(Step::Clone, 0, Os::Errno(errno)))?;
-    let cloned = clone(&stack, &mut task);
+    let cloned = clone(&stack, &task);
     let _ = raw::set_signal_mask(task.mask);
     drop(claim);
     drop(stack);
@@ -149,7 +149,7 @@ fn push(pointers: &mut Vec<*const c_char>, strings: &Strings) -> usize {
 }
 
 /// Makes the child and waits until it has executed the program or ended.
-fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
+fn clone(stack: &Stack, task: &Task<'_>) -> Result<Pid, i32> {
     let mut flags = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     if task.shares_table {
         flags |= libc::CLONE_FILES as u64;
@@ -172,7 +172,7 @@ fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
     if !NO_CLONE3.load(Relaxed) && !force::lacks(Lack::Clone3) {
         // SAFETY: the stack is this launch's alone until the child is done, memory is shared with the parent
         // suspended, and the task outlives the child's use of it.
-        let number = unsafe { raw::clone3(&args, child::run, (&raw mut *task).cast()) };
+        let number = unsafe { raw::clone3(&args, child::run, (&raw const *task).cast_mut().cast()) };
         match number {
             // Absent, without CLONE_CLEAR_SIGHAND (before 5.5), or refused by a sandbox.
             Err(libc::ENOSYS | libc::EINVAL | libc::EPERM) => {}
@@ -180,9 +180,9 @@ fn clone(stack: &Stack, task: &mut Task<'_>) -> Result<Pid, i32> {
         }
     }
     args.flags = flags;
-    task.clear_handlers = true;
+    task.clear_handlers.store(true, Relaxed);
     // SAFETY: as above.
-    let number = unsafe { raw::clone(&args, child::run, (&raw mut *task).cast()) }?;
+    let number = unsafe { raw::clone(&args, child::run, (&raw const *task).cast_mut().cast()) }?;
     NO_CLONE3.store(true, Relaxed);
     Ok(pid(number, task))
 }
