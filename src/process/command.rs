@@ -521,3 +521,67 @@ impl fmt::Debug for Command {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// The same calls on our command and on std's.
+    macro_rules! both {
+        ($program:expr $(, $method:ident($($arg:expr),*))*) => {{
+            let mut ours = Command::new($program);
+            let mut std = std::process::Command::new($program);
+            $( ours.$method($($arg),*); std.$method($($arg),*); )*
+            (ours, std)
+        }};
+    }
+
+    #[test]
+    fn debug_and_getters_are_as_in_std() {
+        for (ours, std) in [
+            both!("a b", args(["x", "y \"z\""]), current_dir("/d")),
+            both!("p", env("K", "v v"), env_remove("R"), env_remove("S"), env("R", "again")),
+            both!("p", env("A", "1"), env_clear(), env_remove("B"), env("C", "é\n"), env_remove("C")),
+            both!("p", envs([("B", "2"), ("A", "1")])),
+        ] {
+            assert_eq!(format!("{ours:?}"), format!("{std:?}"));
+            assert_eq!(ours.get_program(), std.get_program());
+            assert!(ours.get_args().eq(std.get_args()));
+            assert!(ours.get_envs().eq(std.get_envs()));
+            assert_eq!(ours.get_envs().len(), std.get_envs().len());
+            assert_eq!(ours.get_current_dir(), std.get_current_dir());
+        }
+    }
+
+    #[test]
+    fn a_number_is_promised_to_one_open_file() {
+        let mut command = Command::new("x");
+        let file = File::open("/dev/null").unwrap();
+        let same = file.try_clone().unwrap();
+        // Another open file of the same device, as a loop over one path makes them.
+        let other = File::open("/dev/null").unwrap();
+        let number = command.pass(&file).unwrap();
+        assert_eq!(number.to_string(), file.as_raw_fd().to_string());
+        assert_eq!(command.pass(&file).unwrap(), number);
+        assert_eq!(command.map_fd(&same, number.number()).unwrap(), number);
+        assert_eq!(command.passed.len(), 1);
+        let error = command.map_fd(&other, number.number()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("map_fd(fd, n)"), "{error}");
+        assert_eq!(command.map_fd(&other, 77).unwrap().number(), 77);
+    }
+
+    #[test]
+    fn standard_numbers_are_refused_by_name() {
+        let mut command = Command::new("x");
+        let error = command.pass(&io::stdin()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("map_fd(fd, n)"), "{error}");
+        let error = command.map_fd(&io::stdin(), 2).unwrap_err();
+        assert!(error.to_string().contains("stderr()"), "{error}");
+        assert!(command.map_fd(&io::stdin(), -1).is_err());
+        assert_eq!(command.map_fd(&io::stdin(), 9).unwrap().number(), 9);
+    }
+}
