@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use haft::process::{Command, LaunchError, Object, Stdio, Step};
-use haft_tests::{Census, eventually, hold, isolated, kid, kill_on, on_a_thread, refuse, skip, watchdog};
+use haft_tests::{Census, hold, isolated, kid, kill_on, on_a_thread, refuse, skip, watchdog};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -372,7 +372,7 @@ fn running_out_of_descriptors_at_any_point_orphans_nothing() {
         }
         raised_limit(was);
         assert!(worked > 0, "with room enough it works");
-        let gone = eventually(std::time::Duration::from_secs(5), || haft_tests::children().is_empty());
+        let gone = haft_tests::all_reaped(kid!());
         assert!(gone, "{:?}", haft_tests::children());
         let more: Vec<_> = haft_tests::open_descriptors().difference(&before).copied().collect();
         // The watcher of dropped children opens what it needs once.

@@ -98,7 +98,7 @@ fn sixteen_threads_in_mixed_modes() {
         for kind in 0..60 {
             one(&mut Dice::new(kind), &shared);
         }
-        haft_tests::eventually(std::time::Duration::from_secs(5), || haft_tests::children().is_empty());
+        haft_tests::all_reaped(kid!());
         let census = Census::new();
         let each = std::env::var("HAFT_STRESS").ok().and_then(|s| s.parse().ok()).unwrap_or(200);
         std::thread::scope(|s| {
@@ -110,6 +110,7 @@ fn sixteen_threads_in_mixed_modes() {
                 });
             }
         });
+        assert!(haft_tests::all_reaped(kid!()), "{:?}", haft_tests::children());
         census.check();
         census.check_none_lost();
     });

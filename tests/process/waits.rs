@@ -2,7 +2,9 @@
 #![cfg(target_os = "linux")]
 
 use haft::process::{Child, Command, Stdio};
-use haft_tests::{Census, children, cpu_time, eventually, isolated, kid, skip, state_of, watchdog};
+use haft_tests::{
+    Census, all_reaped, children, cpu_time, eventually, isolated, kid, skip, state_of, watchdog,
+};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ fn dropped_children_leave_no_zombies() {
     isolated!({
         // Still running when it is dropped: one that has ended is reaped on the spot.
         drop(Command::new(kid!()).args(["exit-after", "50", "0"]).spawn().unwrap());
-        assert!(eventually(Duration::from_secs(5), || children().is_empty()));
+        assert!(all_reaped(kid!()));
         let census = Census::new();
         for n in 0..100 {
             let child = Command::new(kid!())
@@ -34,8 +36,7 @@ fn dropped_children_leave_no_zombies() {
                 .unwrap();
             drop(child);
         }
-        let gone = eventually(Duration::from_secs(20), || children().is_empty());
-        assert!(gone, "{:?}", children());
+        assert!(all_reaped(kid!()), "{:?}", children());
         census.check();
     });
 }

@@ -319,3 +319,14 @@ impl Held {
         }
     }
 }
+
+/// Whether every dropped child is reaped in time. Where the library was told to do without its watcher, launches do
+/// it, so there a launch is made at each look.
+pub fn all_reaped(kid: &str) -> bool {
+    crate::eventually(std::time::Duration::from_secs(20), || {
+        if forced("no_watcher") {
+            let _ = haft::process::Command::new(kid).args(["exit", "0"]).status();
+        }
+        children().is_empty()
+    })
+}
