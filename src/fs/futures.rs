@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     engine::{
-        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Submitted, Work, count,
-        fits_stash, open_cell,
+        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Work, count, fits_stash,
+        open_cell,
     },
     sync::Look,
 };
