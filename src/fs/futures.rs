@@ -11,8 +11,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Work, count, fits_stash,
-        open_cell,
+        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Work, count, fits_stash, open_cell,
     },
     sync::Look,
 };
