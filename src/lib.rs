@@ -51,7 +51,7 @@
 //!
 //! # Reading and writing a file
 //!
-//! A [`fs::File`](fs::File) has no cursor; every call names its offset. So one file, or its clones, serves any number
+//! A [`fs::File`] has no cursor; every call names its offset. So one file, or its clones, serves any number
 //! of threads and tasks at once, without a lock.
 //!
 //! ```
