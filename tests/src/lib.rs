@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 pub mod battery;
+#[cfg(target_os = "linux")]
+pub mod files;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
