@@ -258,6 +258,12 @@ unsafe impl<const BULK: usize> IoBufMut for Canary<BULK> {
     unsafe fn set_filled(&mut self, _: usize) {}
 }
 
+impl<const BULK: usize> std::fmt::Debug for Canary<BULK> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Canary").finish_non_exhaustive()
+    }
+}
+
 /// Workers that are held in foreign code, a waker, so that they carry nothing else out. This needs no privileges.
 pub struct HeldWorkers {
     gate: Arc<Gate>,
@@ -498,6 +504,12 @@ impl Drop for Fault {
         if !self.life.provided.load(SeqCst) {
             self.provide(&[]);
         }
+    }
+}
+
+impl<const BULK: usize> std::fmt::Debug for FaultBuffer<BULK> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultBuffer").finish_non_exhaustive()
     }
 }
 
