@@ -521,10 +521,7 @@ fn large_type(rounds: usize) {
     let engine = warm_pool();
     let stage = Stage::new(&engine, 1);
     let read = |canary| block_on(stage.file.read_at_async(canary, 0)).unwrap().1;
-    fn counted<const BULK: usize>(
-        rounds: usize,
-        read: impl Fn(Canary<BULK>) -> Canary<BULK>,
-    ) -> u64 {
+    fn counted<const BULK: usize>(rounds: usize, read: impl Fn(Canary<BULK>) -> Canary<BULK>) -> u64 {
         let mut canary = read(Canary::new(&[0; 64]).1);
         // The bare executor allocates its waker once an operation.
         let own = allocations(|| block_on(async {}));

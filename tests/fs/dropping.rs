@@ -8,8 +8,8 @@
 use haft::engine::{Engine, Stats};
 use haft::fs::{File, IoBuf, OpenOptions};
 use haft_tests::files::{
-    Canary, Count, Fault, HeldWorkers, block_on, ends_within, file_with, pattern, poll, pool_engine, signals_of,
-    spin_on, takes_nowait, threads_named,
+    Canary, Count, Fault, HeldWorkers, block_on, ends_within, file_with, pattern, poll, pool_engine,
+    signals_of, spin_on, takes_nowait, threads_named,
 };
 use haft_tests::{eventually, isolated, skip, watchdog};
 use std::os::fd::AsRawFd;
@@ -467,8 +467,14 @@ fn a_buffer_whose_drop_panics_while_queued_or_done_costs_nothing_else() {
                         held.take().unwrap().release();
                         assert!(eventually(SOON, || count.get() == 2));
                     }
-                    assert!(catch_unwind(AssertUnwindSafe(|| drop(small))).is_err(), "it comes to the dropper");
-                    assert!(catch_unwind(AssertUnwindSafe(|| drop(large))).is_err(), "it comes to the dropper");
+                    assert!(
+                        catch_unwind(AssertUnwindSafe(|| drop(small))).is_err(),
+                        "it comes to the dropper"
+                    );
+                    assert!(
+                        catch_unwind(AssertUnwindSafe(|| drop(large))).is_err(),
+                        "it comes to the dropper"
+                    );
                     record.check();
                     large_record.check();
                 }

@@ -5,8 +5,8 @@
 use haft::engine::{Engine, Stats};
 use haft::fs::OpenOptions;
 use haft_tests::files::{
-    Fault, HeldWorkers, block_on, ends_within, file_with, pattern, poll, pool_engine, signals_of, takes_nowait,
-    threads_named,
+    Fault, HeldWorkers, block_on, ends_within, file_with, pattern, poll, pool_engine, signals_of,
+    takes_nowait, threads_named,
 };
 use haft_tests::{eventually, is_root, isolated, on_a_thread, refuse, skip, watchdog};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};

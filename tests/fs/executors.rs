@@ -3,7 +3,8 @@
 
 use haft::engine::{Engine, Stats};
 use haft::fs::{
-    File, IoBuf, Len, OpError, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt,
+    File, IoBuf, Len, OpError, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt,
+    WriteAt,
 };
 use haft_tests::files::{Count, HeldWorkers, block_on, file_with, pattern, pool_engine, spin_on};
 use haft_tests::{eventually, watchdog};
@@ -66,7 +67,11 @@ async fn scenario(file: File) {
     assert_eq!(file.read_at_async(vec![7; 9], at(BLOCKS)).await.unwrap(), (0, vec![7; 9]));
     let error = file.read_exact_at_async(vec![0; 2 * BLOCK], at(BLOCKS - 1)).await.unwrap_err();
     assert_eq!((error.kind(), error.done()), (ErrorKind::UnexpectedEof, BLOCK));
-    assert_eq!(error.into_parts().2[..BLOCK], block(BLOCKS - 1)[..], "the buffer comes back with what was read");
+    assert_eq!(
+        error.into_parts().2[..BLOCK],
+        block(BLOCKS - 1)[..],
+        "the buffer comes back with what was read"
+    );
     // A part of a buffer.
     let part = file.write_all_at_async(vec![1, 2, 3, 4].slice(1..3), 0).await.unwrap();
     assert_eq!(part.into_inner(), [1, 2, 3, 4]);
@@ -229,7 +234,9 @@ fn a_file_moves_into_tasks_as_a_clone() {
     let file = file_with(&pool_engine(2), folder.path(), b"shared");
     let spawned = {
         let file = file.clone();
-        smol::spawn(async move { file.read_exact_at_async(vec![0; 6], 0).await.map_err(std::io::Error::from) })
+        smol::spawn(
+            async move { file.read_exact_at_async(vec![0; 6], 0).await.map_err(std::io::Error::from) },
+        )
     };
     assert_eq!(smol::block_on(spawned).unwrap(), b"shared");
     assert_eq!(file.len().unwrap(), 6);
@@ -260,10 +267,10 @@ fn losers_of_a_select_take_nothing_with_them() {
                 }
             });
         }
-        let raced = smol::future::or(
-            async { file.read_exact_at_async(vec![0; 8], 0).await.unwrap() },
-            async { file.read_exact_at_async(vec![0; 8], 8).await.unwrap() },
-        );
+        let raced =
+            smol::future::or(async { file.read_exact_at_async(vec![0; 8], 0).await.unwrap() }, async {
+                file.read_exact_at_async(vec![0; 8], 8).await.unwrap()
+            });
         let won = smol::block_on(raced);
         assert!(won == expected[..8] || won == expected[8..16]);
         let last = block_on(file.read_exact_at_async(vec![0; 64 * 1024], 0)).unwrap();
@@ -334,7 +341,12 @@ fn what_may_cross_threads() {
     fn task<F: Future + Send + 'static>(_: impl FnOnce(File) -> F) {}
     send::<(File, Engine, OpenOptions, OpError<Vec<u8>>)>();
     sync::<(File, Engine, OpenOptions)>();
-    send::<(ReadAt<'_, Vec<u8>>, ReadExactAt<'_, Box<[u8]>>, WriteAt<'_, String>, WriteAllAt<'_, &'static str>)>();
+    send::<(
+        ReadAt<'_, Vec<u8>>,
+        ReadExactAt<'_, Box<[u8]>>,
+        WriteAt<'_, String>,
+        WriteAllAt<'_, &'static str>,
+    )>();
     send::<(Len<'_>, SetLen<'_>, SyncAll<'_>, SyncData<'_>)>();
     task(|file| async move {
         let _ = file.read_at_async(vec![0; 8], 0).await;

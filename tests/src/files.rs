@@ -146,7 +146,8 @@ pub fn threads_named(name: &str) -> Vec<i32> {
     tasks
         .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
         .filter(|tid| {
-            std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).is_ok_and(|comm| comm.trim() == name)
+            std::fs::read_to_string(format!("/proc/self/task/{tid}/comm"))
+                .is_ok_and(|comm| comm.trim() == name)
         })
         .collect()
 }
