@@ -14,6 +14,8 @@ const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
 /// Longer names cannot exist on any file system of Linux (`NAME_MAX`), so no directory is asked for them.
 const NAME_MAX: usize = 255;
+/// Longer paths are refused (`PATH_MAX`, with the NUL that ends them).
+const PATH_MAX: usize = 4096;
 
 /// What the parent brings to one launch.
 #[derive(Debug)]
@@ -129,6 +131,8 @@ fn candidates(program: &[u8], path: Option<&[u8]>) -> Strings {
     for directory in path.unwrap_or(DEFAULT_PATH).split(|&byte| byte == b':') {
         match directory {
             [] => list.push(&[program]),
+            // No path is longer than PATH_MAX; such a directory is passed over, as execvp(3) does.
+            _ if directory.len() + 1 + program.len() >= PATH_MAX => {}
             // The bytes of a variable of the parent cannot hold a NUL; those of the command were checked.
             _ => list.push(&[directory, b"/", program]),
         }

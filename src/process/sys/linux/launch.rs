@@ -48,7 +48,7 @@ use super::child::{self, Task};
 use super::pid::Pid;
 use super::slots::{self, LOW};
 use super::stack::Stack;
-use super::{raw, watcher};
+use super::{busy, raw, watcher};
 use crate::process::error::Step;
 use crate::process::inherit::Inherit;
 use crate::process::plan::{Plan, Strings};
@@ -71,20 +71,33 @@ const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
 
 /// Launches by the protocol of this chapter.
 pub(crate) fn launch(plan: &Plan<'_>) -> Result<Launched, Failure> {
-    let fail = |step, index, os| Failure { step, index, os };
     watcher::start_if_needed();
+    slots::reserve_if_worthwhile();
+    busy::retried(|| {
+        let mut shared = true;
+        match attempt(plan, &mut shared) {
+            // The child could not leave the parent's table. It has touched nothing of it; it gets a copy instead.
+            Err(Failure { step: Step::Unshare, os: Os::Errno(_), .. }) if shared => attempt(plan, &mut false),
+            result => result,
+        }
+    })
+}
 
+/// Launches once, with the parent's table shared at first if `share` says so and it can be; `share` then tells
+/// whether it was.
+fn attempt(plan: &Plan<'_>, share: &mut bool) -> Result<Launched, Failure> {
+    let fail = |step, index, os| Failure { step, index, os };
     let stack = Stack::take().map_err(|errno| fail(Step::Stack, 0, Os::Errno(errno)))?;
 
     let no_close_range = NO_CLOSE_RANGE.load(Relaxed) || force::lacks(Lack::CloseRange);
     let may_share =
-        plan.descriptors.inherit == Inherit::Named && !no_close_range && !force::lacks(Lack::Files);
-    slots::reserve_if_worthwhile();
+        *share && plan.descriptors.inherit == Inherit::Named && !no_close_range && !force::lacks(Lack::Files);
     let lowered =
         if may_share && plan.descriptors.above > LOW { slots::lower(&plan.descriptors) } else { None };
     let (lowered, claim) = lowered.unzip();
     let descriptors = lowered.as_ref().unwrap_or(&plan.descriptors);
     let shares_table = may_share && (claim.is_some() || descriptors.above <= LOW);
+    *share = shares_table;
 
     let [argv, envp, candidates] = [&plan.argv, &*plan.environment, &plan.candidates];
     let mut pointers = Vec::with_capacity(argv.len() + envp.len() + candidates.len() + 3);

@@ -1,5 +1,6 @@
 //! Linux: one `clone` that shares memory, on the calling thread. [`launch`] has the protocol.
 
+mod busy;
 mod child;
 mod close;
 mod handover;

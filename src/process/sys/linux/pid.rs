@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use super::raw::{self, Ended};
 
@@ -18,6 +19,9 @@ pub(crate) struct Pid {
     number: i32,
     fd: Option<OwnedFd>,
 }
+
+/// How often a child that is stopped under this process's own tracing is looked at.
+const TICK: Duration = Duration::from_millis(10);
 
 /// What a look at a child found.
 #[derive(Clone, Copy, Debug)]
@@ -57,16 +61,29 @@ impl Pid {
 
     /// Blocks until the child has ended, and reaps it.
     pub(crate) fn wait_and_reap(&self) -> io::Result<Seen> {
-        self.look(ANY)
+        loop {
+            let observed = self.wait(ANY | libc::WNOWAIT);
+            if let Ok(Some(Ended { code: libc::CLD_TRAPPED | libc::CLD_STOPPED, .. })) = observed {
+                // This process also traces the child, and is told of a stop: look again when it may have ended.
+                std::thread::sleep(TICK);
+                continue;
+            }
+            return self.reap();
+        }
     }
 
     /// Reaps the child if it has ended.
+    ///
+    /// It is observed first: reaping at once would also take a stop of a child that this process traces, for an end,
+    /// and away from the tracer.
     pub(crate) fn reap(&self) -> io::Result<Seen> {
-        self.look(ANY | libc::WNOHANG)
-    }
-
-    fn look(&self, flags: i32) -> io::Result<Seen> {
-        match self.wait(flags) {
+        let mut seen = self.wait(ANY | libc::WNOHANG | libc::WNOWAIT);
+        if let Ok(Some(Ended { code: libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED, .. })) = seen {
+            seen = self.wait(ANY | libc::WNOHANG);
+        } else if let Ok(Some(_)) = seen {
+            return Ok(Seen::Running);
+        }
+        match seen {
             Ok(None) => Ok(Seen::Running),
             Ok(Some(ended)) => Ok(Seen::Ended(ExitStatus::from_raw(ended.wait_status()))),
             Err(libc::ECHILD) => Ok(self.status_after_reaping().map_or(Seen::Gone, Seen::Ended)),
