@@ -104,7 +104,8 @@ fn workers_have_all_signals_blocked_but_the_c_librarys() {
     isolated!({
         let folder = tempfile::tempdir().unwrap();
         let file = file_with(&pool_engine(2), folder.path(), b"x");
-        let mine = || signals_of(std::process::id() as i32, "SigBlk").unwrap();
+        // SAFETY: asks for this thread's number.
+        let mine = || signals_of(unsafe { libc::gettid() }, "SigBlk").unwrap();
         let before = mine();
         block_on(file.len_async()).unwrap();
         assert_eq!(mine(), before, "the starter's own mask is as it was");
