@@ -18,14 +18,13 @@
 //! A future dropped while the operation runs moves its buffer into the stash and then exchanges `RUNNING`
 //! for `ABANDONED`. If that fails the operation is done, and it takes the buffer back.
 
-use super::{handle::HandleRef, slab::Slot, waker::WakerSlot};
+use super::{handle::HandleRef, shield::shielded, slab::Slot, waker::WakerSlot};
 use crate::sync::{
     UnsafeCell,
     atomic::{AtomicU32, Ordering::*},
 };
 use std::{
     mem::{MaybeUninit, align_of, size_of},
-    panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
     task::Waker,
 };
@@ -246,14 +245,20 @@ impl FutureSide {
     }
 
     /// Gives up an operation that its carrier has taken out of its queue: it never happens. Returns the
-    /// cell, and the handle that it held.
-    pub(crate) fn cancelled(self) -> (NonNull<Cell>, Option<HandleRef>) {
+    /// cell, and what it held; the waker is foreign, and its drop may panic.
+    pub(crate) fn cancelled(self) -> (NonNull<Cell>, Option<HandleRef>, Option<Waker>) {
         let cell = self.cell();
-        drop(cell.waker.take());
+        let waker = cell.waker.take();
         // SAFETY: the carrier took it out under its lock, so no completer will come.
         let handle = cell.request.with_mut(|request| unsafe { (*request).handle.take() });
         cell.recycled();
-        (self.0, handle)
+        (self.0, handle, waker)
+    }
+
+    /// The waker that waits, if any: whoever abandons the operation drops it, so that its task is let go at once and
+    /// not when the system call ends.
+    pub(crate) fn take_waker(&mut self) -> Option<Waker> {
+        self.cell().waker.take()
     }
 
     /// Leaves a running operation to its completer, with the buffer that it works on.
@@ -263,10 +268,8 @@ impl FutureSide {
     /// # Panics
     /// If `B` does not fit the stash.
     pub(crate) fn abandon<B>(self, buffer: MaybeUninit<B>) -> Option<(MaybeUninit<B>, Release)> {
-        const { assert!(fits_stash::<B>()) };
+        assert!(fits_stash::<B>(), "a larger buffer is boxed before it is queued");
         let cell = self.cell();
-        // Let the task go at once and not when the system call ends.
-        drop(cell.waker.take());
         // SAFETY: while the operation runs the stash is the future's, and it is large and aligned enough.
         cell.stash.with_mut(|stash| unsafe {
             (&raw mut (*stash).bytes).cast::<MaybeUninit<B>>().write(buffer);
@@ -363,9 +366,8 @@ impl CompleterSide {
             // SAFETY: the operation was abandoned: the stash is this side's alone.
             let (drop, buffer) = unsafe { ((*stash).drop.take(), (&raw mut (*stash).bytes).cast()) };
             if let Some(drop) = drop {
-                // A panic in a buffer's drop must not cost the pool its thread or the store its cell.
                 // SAFETY: the future wrote a buffer of the type that `drop` is for.
-                let _ = catch_unwind(AssertUnwindSafe(|| unsafe { drop(buffer) }));
+                shielded(|| unsafe { drop(buffer) });
             }
         });
         cell.recycled();

@@ -26,6 +26,7 @@ mod list;
 #[cfg(all(test, loom))]
 mod models;
 mod pool;
+mod shield;
 mod slab;
 mod stats;
 mod thread;
@@ -106,6 +107,7 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.shared.pool.shut_down();
+        self.blocks.retire();
     }
 }
 

@@ -23,17 +23,14 @@ use super::{
     backoff::Backoff,
     cell::{Completed, CompleterSide, FutureSide, Release},
     list::List,
+    shield::shielded,
 };
 use crate::sync::{
     Condvar, Look, Mutex,
     atomic::{AtomicUsize, Ordering::*},
     lock, wait,
 };
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 /// How long an idle worker looks for the next operation before it sleeps. The next operation of a task that looks
 /// for the end of its last, and does little in between, comes within 2 µs.
@@ -178,7 +175,9 @@ impl Pool {
             state.threads == 0
         };
         if alone {
-            while let Some(cell) = self.pop(&mut lock(&self.state)) {
+            // In a closure, so that the lock is not held for the loop's body.
+            let next = || self.pop(&mut lock(&self.state));
+            while let Some(cell) = next() {
                 self.run(shared, cell, false);
             }
         }
@@ -292,8 +291,7 @@ impl Pool {
             };
             self.answer(shared, call);
         }
-        // A panic of foreign code must not cost the pool its thread. Its message has been printed.
-        let _ = catch_unwind(AssertUnwindSafe(foreign));
+        shielded(foreign);
         if worker {
             lock(&self.state).looking += 1;
         }

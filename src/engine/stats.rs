@@ -11,7 +11,7 @@ use std::{
     ptr::{NonNull, null},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering::*},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*},
     },
 };
 
@@ -73,6 +73,8 @@ pub(crate) fn count(counter: &AtomicU64) {
 #[derive(Default)]
 pub(crate) struct Blocks {
     all: Mutex<Registry>,
+    /// The engine has gone: threads drop what they hold of it when they next claim a block.
+    gone: AtomicBool,
 }
 
 #[derive(Default)]
@@ -107,8 +109,7 @@ impl Blocks {
                 let block = match held {
                     Some(claim) => claim.block,
                     None => {
-                        // Engines that are gone live on only here.
-                        claims.0.retain(|claim| Arc::strong_count(&claim.owner) > 1);
+                        claims.0.retain(|claim| !claim.owner.gone.load(Relaxed));
                         let (index, block) = self.issue();
                         claims.0.push(Claim { owner: Arc::clone(self), index, block });
                         block
@@ -119,6 +120,11 @@ impl Blocks {
             })
             .ok()
             .flatten()
+    }
+
+    /// The engine that these belong to has ended.
+    pub(crate) fn retire(&self) {
+        self.gone.store(true, Relaxed);
     }
 
     fn issue(&self) -> (usize, NonNull<Block>) {

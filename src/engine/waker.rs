@@ -40,19 +40,15 @@ impl WakerSlot {
     ///
     /// If the taker is here at this moment, `waker` is woken instead.
     pub(crate) fn register(&self, waker: &Waker) {
+        // Foreign code, which may panic, before the state is touched.
+        let waker = waker.clone();
         if self.state.compare_exchange(IDLE, REGISTERING, Acquire, Acquire).is_err() {
             // Only the taker can be here: it takes what an earlier poll left, so this poll must be told.
-            waker.wake_by_ref();
+            waker.wake();
             return;
         }
-        let old = self.waker.with_mut(|slot| {
-            // SAFETY: REGISTERING keeps the taker out.
-            let slot = unsafe { &mut *slot };
-            match slot {
-                Some(old) if old.will_wake(waker) => None,
-                _ => slot.replace(waker.clone()),
-            }
-        });
+        // SAFETY: REGISTERING keeps the taker out.
+        let old = self.waker.with_mut(|slot| unsafe { (*slot).replace(waker) });
         if self.state.compare_exchange(REGISTERING, IDLE, Release, Relaxed).is_err() {
             // The taker came meanwhile and left. Wake in its stead; the poll that follows sees what the taker did,
             // as its own registration reads what follows the taker's mark.

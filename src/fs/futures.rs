@@ -125,15 +125,7 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         let this = unsafe { self.get_unchecked_mut() };
         match &mut this.stage {
             Stage::Created => this.begin(cx),
-            Stage::Queued { cell, .. } => {
-                if !cell.is_done() {
-                    cell.register(cx.waker());
-                    if !cell.is_done() {
-                        return Poll::Pending;
-                    }
-                }
-                this.receive()
-            }
+            Stage::Queued { .. } => this.wait(cx),
             Stage::Ended => panic!("a future of a finished operation was polled again"),
         }
     }
@@ -184,7 +176,7 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         }
         // SAFETY: the engine outlives both sides of the cell: this future borrows a file that holds it, and
         // the completer works for it. The buffer is kept until the operation has ended, here or in the cell.
-        let (mut future, completer) =
+        let (future, completer) =
             unsafe { open_cell(self.handle.take_cell(), self.work, Some(self.handle.clone())) };
         let mut alone = false;
         if let Some(block) = block {
@@ -207,12 +199,24 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
             }
             if done { block.looks.paid() } else { block.looks.was_vain() }
         }
-        if !done {
-            future.register(cx.waker());
-            done = future.is_done();
-        }
+        // Before foreign code runs: a panic in the waker leaves a future that knows what it has queued.
         self.stage = Stage::Queued { cell: future, queued_by: block.map(NonNull::from) };
-        if done { self.receive() } else { Poll::Pending }
+        if done { self.receive() } else { self.wait(cx) }
+    }
+
+    /// Asks to be woken, unless the operation is done.
+    #[cold]
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<(Outcome, usize, B)> {
+        let Stage::Queued { cell, .. } = &mut self.stage else {
+            unreachable!("only a queued operation is waited for")
+        };
+        if !cell.is_done() {
+            cell.register(cx.waker());
+            if !cell.is_done() {
+                return Poll::Pending;
+            }
+        }
+        self.receive()
     }
 
     #[cold]
@@ -262,7 +266,7 @@ impl<B, L> Drop for Operation<'_, B, L> {
 
 impl<B, L> Operation<'_, B, L> {
     #[cold]
-    fn forsake(&mut self, cell: FutureSide, queued_by: Option<NonNull<Block>>) {
+    fn forsake(&mut self, mut cell: FutureSide, queued_by: Option<NonNull<Block>>) {
         let lease = self.handle.lease();
         let block = lease.blocks.current();
         if let Some(block) = queued_by {
@@ -271,44 +275,44 @@ impl<B, L> Operation<'_, B, L> {
         }
         if lease.shared.cancel(&cell) {
             block.inspect(|block| count(&block.cancelled));
-            let (cell, handle) = cell.cancelled();
-            drop(handle);
+            let (cell, handle, waker) = cell.cancelled();
             // SAFETY: the carrier gave it up, and so does this side.
             unsafe { self.handle.give_cell(cell) };
             // SAFETY: no carrier knows of the buffer any more.
-            drop(unsafe { self.buffer.take() });
+            let buffer = unsafe { self.buffer.take() };
+            // Foreign drops come last; if one panics, the others happen all the same.
+            drop((handle, waker, buffer));
             return;
         }
-        let release = match &mut self.buffer {
+        let waker = cell.take_waker();
+        match &mut self.buffer {
             Held::Own(buffer) => {
-                cell.abandon(std::mem::replace(buffer, MaybeUninit::uninit())).map(|(back, release)| {
-                    // SAFETY: it is done, and the buffer came back.
-                    drop(unsafe { back.assume_init() });
-                    release
-                })
+                let buffer = std::mem::replace(buffer, MaybeUninit::uninit());
+                abandon(self.handle, block, cell, buffer);
             }
             Held::Boxed(buffer) => {
-                cell.abandon(std::mem::replace(buffer, MaybeUninit::uninit())).map(|(back, release)| {
-                    // SAFETY: it is done, and the buffer came back.
-                    drop(unsafe { back.assume_init() });
-                    release
-                })
-            }
-        };
-        match release {
-            Some(Release::Idle(cell)) => {
-                block.inspect(|block| count(&block.completed));
-                // SAFETY: this side was the last.
-                unsafe { self.handle.give_cell(cell) };
-            }
-            Some(Release::Held) => {
-                block.inspect(|block| count(&block.completed));
-            }
-            None => {
-                block.inspect(|block| count(&block.abandoned));
+                let buffer = std::mem::replace(buffer, MaybeUninit::uninit());
+                abandon(self.handle, block, cell, buffer);
             }
         }
+        drop(waker);
     }
+}
+
+/// Leaves an operation that is no longer queued, with its buffer, to its completer; or drops the buffer, if the
+/// operation is done.
+fn abandon<H>(handle: &HandleRef, block: Option<&Block>, cell: FutureSide, buffer: MaybeUninit<H>) {
+    let Some((back, release)) = cell.abandon(buffer) else {
+        block.inspect(|block| count(&block.abandoned));
+        return;
+    };
+    block.inspect(|block| count(&block.completed));
+    if let Release::Idle(cell) = release {
+        // SAFETY: this side was the last.
+        unsafe { handle.give_cell(cell) };
+    }
+    // SAFETY: the operation is done, and the buffer came back.
+    drop(unsafe { back.assume_init() });
 }
 
 macro_rules! futures {

@@ -48,7 +48,10 @@ pub(crate) enum Attempt {
 #[inline(always)]
 pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, work: &mut Work) -> Attempt {
     let method = handle.inline.load(Relaxed);
-    if method == NEVER || lease.inline_limit < work.len.max(1) {
+    // Offsets past the largest are left to the carrier's pread, which refuses them: preadv2 takes -1 for the
+    // descriptor's cursor, and what it says of the others is no word on the file system.
+    let end = work.offset.saturating_add(work.len as u64);
+    if method == NEVER || lease.inline_limit < work.len.max(1) || end > i64::MAX as u64 {
         return Attempt::HandOn;
     }
     if let Some(block) = block {
@@ -65,6 +68,9 @@ pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, wor
     let result = match method {
         // SAFETY: the buffer is the operation's, and the operation is the caller's.
         PLAIN => unsafe { sys::read(handle.as_fd(), work.ptr, work.len, work.offset) },
+        // preadv2 of nothing succeeds where pread tells a directory or a handle that is not open for reading.
+        // SAFETY: as above.
+        _ if work.len == 0 => unsafe { sys::read(handle.as_fd(), work.ptr, 0, work.offset) },
         _ if force::lacks(Lack::Nowait) => Err(Errno::OPNOTSUPP),
         // SAFETY: as above.
         _ => unsafe { sys::read_nowait(handle.as_fd(), work.ptr, work.len, work.offset) },
@@ -94,11 +100,12 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
             work.done = read;
             block.inspect(|block| count(&block.inline_partials));
         }
-        Err(Errno::AGAIN) => {
+        // Some kernels before 4.14 say INVAL for a flag they do not know.
+        Err(Errno::AGAIN | Errno::INVAL) => {
             handle.misses.was_vain();
             block.inspect(|block| count(&block.inline_misses));
         }
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if handle.inline.load(Relaxed) == NOWAIT => {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) if handle.inline.load(Relaxed) == NOWAIT => {
             block.inspect(|block| count(&block.inline_unsupported));
             let method = if sys::is_in_memory(handle.as_fd()) { PLAIN } else { NEVER };
             handle.inline.store(method, Relaxed);

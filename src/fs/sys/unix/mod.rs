@@ -61,13 +61,15 @@ pub(crate) fn size(fd: BorrowedFd<'_>) -> Result<(u64, bool), Errno> {
     Ok((stat.st_size as u64, FileType::from_raw_mode(stat.st_mode).is_file()))
 }
 
-/// Whether the file system keeps files in memory alone, so that reading never waits for a device.
+/// Whether this is a regular file of a file system that keeps files in memory alone, so that reading never waits. A
+/// device in such a file system (/dev) may.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
     /// `TMPFS_MAGIC` of <linux/magic.h>.
     const TMPFS: i64 = 0x0102_1994;
     #[allow(clippy::unnecessary_cast)] // its type differs between architectures
-    fstatfs(fd).is_ok_and(|fs| fs.f_type as i64 == TMPFS)
+    let in_tmpfs = fstatfs(fd).is_ok_and(|fs| fs.f_type as i64 == TMPFS);
+    in_tmpfs && size(fd).is_ok_and(|(_, regular)| regular)
 }
 
 pub(crate) fn set_size(fd: BorrowedFd<'_>, size: u64) -> Result<(), Errno> {
