@@ -28,11 +28,11 @@ stage() {
 finish() {
     echo
     echo "=== skipped, each with its reason"
-    grep -a '^skipped: ' "$log" | sort | uniq -c
+    grep -ao 'skipped: [a-z].*' "$log" | sort | uniq -c
     local passed failures skipped
     passed=$(grep -a '^test result: ' "$log" | sed 's/.* \([0-9]*\) passed.*/\1/' | paste -sd+ | bc)
     failures=$(grep -a '^test result: ' "$log" | sed 's/.* \([0-9]*\) failed.*/\1/' | paste -sd+ | bc)
-    skipped=$(grep -ac '^skipped: ' "$log")
+    skipped=$(grep -aoc 'skipped: [a-z].*' "$log")
     echo "=== $SECONDS s in all"
     if [ ${#failed[@]} -gt 0 ]; then echo "=== failed stages: ${failed[*]}"; fi
     echo "${passed:-0} passed, ${failures:-0} failed, $skipped skipped"
