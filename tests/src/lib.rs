@@ -164,7 +164,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// [`watchdog`] with this test's name and a minute, or as many seconds as given.
+/// [`watchdog!`] with this test's name and a minute, or as many seconds as given.
 #[macro_export]
 macro_rules! watchdog {
     () => {
