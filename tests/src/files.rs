@@ -275,20 +275,28 @@ type Held = Pin<Box<dyn Future<Output = io::Result<u64>> + Send>>;
 
 #[derive(Default)]
 struct Gate {
-    state: Mutex<(usize, bool)>,
+    state: Mutex<GateState>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    /// Workers that came.
+    inside: usize,
+    /// Wake-ups by a poller that met the worker at the waker's slot: it is not to be held.
+    missed: usize,
+    open: bool,
 }
 
 impl Wake for Gate {
     fn wake(self: Arc<Self>) {
-        // A poller that meets the worker at the waker's slot wakes itself, and is not to be held.
+        let mut state = lock(&self.state);
         if thread::current().name() != Some("haft-io") {
+            state.missed += 1;
             return;
         }
-        let mut state = lock(&self.state);
-        state.0 += 1;
-        self.changed.notify_all();
-        while !state.1 {
+        state.inside += 1;
+        while !state.open {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -309,21 +317,30 @@ impl HeldWorkers {
         let mut held: Vec<Held> = Vec::new();
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let inside = lock(&gate.state).0;
-            if inside == workers {
+            let (inside, missed) = {
+                let state = lock(&gate.state);
+                (state.inside, state.missed)
+            };
+            if inside >= workers {
                 return HeldWorkers { gate, held };
             }
             assert!(Instant::now() < deadline, "{inside} of {workers} workers held");
-            // One after another, and again where an operation ended while its poll still looked.
-            if held.len() == inside {
-                let file = file.clone();
-                held.push(Box::pin(async move { file.len_async().await }));
+            let file = file.clone();
+            let mut future: Held = Box::pin(async move { file.len_async().await });
+            if future.as_mut().poll(&mut cx).is_pending() {
+                // Not polled again: a worker will be held in its waker, unless this poll itself had to wake it.
+                held.push(future);
+                let arrived = || {
+                    let state = lock(&gate.state);
+                    state.inside > inside || state.missed > missed
+                };
+                while !arrived() && Instant::now() < deadline {
+                    thread::sleep(Duration::from_micros(200));
+                }
+            } else {
+                // It ended while the poll still looked. Let the worker go to sleep, then it takes longer.
+                thread::sleep(Duration::from_millis(1));
             }
-            let last = held.len() - 1;
-            if held[last].as_mut().poll(&mut cx).is_ready() {
-                held.pop();
-            }
-            thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -333,7 +350,7 @@ impl HeldWorkers {
 
 impl Drop for HeldWorkers {
     fn drop(&mut self) {
-        lock(&self.gate.state).1 = true;
+        lock(&self.gate.state).open = true;
         self.gate.changed.notify_all();
         for future in self.held.drain(..) {
             let _ = block_on(future);
