@@ -388,7 +388,7 @@ fn any_moment<const BULK: usize>() {
             scope.spawn(move || {
                 let mut dice = haft_tests::Dice::new(seed);
                 let mut records = Vec::new();
-                for _ in 0..400 {
+                for _ in 0..400 * haft_tests::soak() {
                     let (record, canary) = Canary::<BULK>::new(&pattern(9, LEN));
                     records.push(record);
                     if dice.below(2) == 0 {

@@ -174,7 +174,11 @@ fn evict(file: &File, at: i64, len: i64) {
 
 /// Random histories of a file in `folder`. Returns how many reads were answered inline.
 fn against_the_model(folder: &Path, cases: u32) -> u64 {
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: cases * haft_tests::soak(),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let engines = engines();
     TestRunner::new(config)
         .run(&steps(), |steps| {

@@ -100,7 +100,7 @@ fn sixteen_threads_in_mixed_modes() {
         }
         haft_tests::all_reaped(kid!());
         let census = Census::new();
-        let each = std::env::var("HAFT_STRESS").ok().and_then(|s| s.parse().ok()).unwrap_or(200);
+        let each = 200 * haft_tests::soak();
         std::thread::scope(|s| {
             for t in 0..16 {
                 let shared = &shared;

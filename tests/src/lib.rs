@@ -79,7 +79,12 @@ pub fn run_isolated_each(name: &str, environments: &[Vec<(&str, &str)>], body: i
 }
 
 /// How long a test in a process of its own may take before it counts as hung.
-pub const ISOLATED_LIMIT: Duration = Duration::from_secs(180);
+const ISOLATED_LIMIT: Duration = Duration::from_secs(180);
+
+/// How many times as much as usual a test that repeats itself is to do: `HAFT_SOAK`, or 1. Time limits grow with it.
+pub fn soak() -> u32 {
+    std::env::var("HAFT_SOAK").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
 
 /// The variable that tells a re-executed test binary which test it is for.
 const ISOLATED: &str = "HAFT_TEST_ISOLATED";
@@ -88,7 +93,7 @@ const ISOLATED: &str = "HAFT_TEST_ISOLATED";
 ///
 /// In that process `body` runs on the only thread but the harness's own, nothing but the standard handles is open
 /// when it starts, and standard input is the null device. It is killed, and the test fails, when it has not ended
-/// after [`ISOLATED_LIMIT`]. Use it through [`isolated!`].
+/// after three minutes (see [`soak`]). Use it through [`isolated!`].
 pub fn run_isolated(name: &str, env: &[(&str, &str)], body: impl FnOnce()) {
     if std::env::var_os(ISOLATED).as_deref() == Some(OsStr::new(name)) {
         #[cfg(unix)]
@@ -109,7 +114,8 @@ pub fn run_isolated(name: &str, env: &[(&str, &str)], body: impl FnOnce()) {
         .stderr(out())
         .spawn()
         .expect("this test binary starts again");
-    let deadline = Instant::now() + ISOLATED_LIMIT;
+    let limit = ISOLATED_LIMIT * soak();
+    let deadline = Instant::now() + limit;
     let status = loop {
         if let Some(status) = child.try_wait().expect("the isolated test can be waited for") {
             break Some(status);
@@ -132,7 +138,7 @@ pub fn run_isolated(name: &str, env: &[(&str, &str)], body: impl FnOnce()) {
             assert!(text.contains("1 passed"), "no test {name} ran in the process of its own:\n{text}");
         }
         Some(s) => panic!("in a process of its own: {s}\n{}", said.join("\n")),
-        None => panic!("still running after {ISOLATED_LIMIT:?} in a process of its own\n{}", said.join("\n")),
+        None => panic!("still running after {limit:?} in a process of its own\n{}", said.join("\n")),
     }
 }
 
@@ -171,7 +177,8 @@ macro_rules! watchdog {
         $crate::watchdog!(60)
     };
     ($seconds:expr) => {
-        let _watchdog = $crate::watchdog($crate::test_name!(), std::time::Duration::from_secs($seconds));
+        let _watchdog =
+            $crate::watchdog($crate::test_name!(), std::time::Duration::from_secs($seconds) * $crate::soak());
     };
 }
 
