@@ -105,7 +105,7 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
             handle.misses.was_vain();
             block.inspect(|block| count(&block.inline_misses));
         }
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) if handle.inline.load(Relaxed) == NOWAIT => {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) if handle.inline.load(Relaxed) == NOWAIT => {
             block.inspect(|block| count(&block.inline_unsupported));
             let method = if sys::is_in_memory(handle.as_fd()) { PLAIN } else { NEVER };
             handle.inline.store(method, Relaxed);
