@@ -1,4 +1,4 @@
-//! Files by descriptor.
+//! Files by descriptor. Linux for now; what only Linux has is [`read_nowait`] and [`is_in_memory`].
 //!
 //! References: open(2), pread(2), preadv2(2), fstat(2), ftruncate(2), fsync(2), statfs(2), fcntl(2).
 
@@ -42,7 +42,6 @@ pub(crate) fn write(fd: BorrowedFd<'_>, buffer: &[u8], offset: u64) -> Result<us
 /// # Safety
 /// As for [`read`].
 #[inline]
-#[cfg(target_os = "linux")]
 pub(crate) unsafe fn read_nowait(
     fd: BorrowedFd<'_>,
     ptr: *mut u8,
@@ -63,7 +62,6 @@ pub(crate) fn size(fd: BorrowedFd<'_>) -> Result<(u64, bool), Errno> {
 
 /// Whether this is a regular file of a file system that keeps files in memory alone, so that reading never waits. A
 /// device in such a file system (/dev) may.
-#[cfg(target_os = "linux")]
 pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
     /// `TMPFS_MAGIC` of <linux/magic.h>.
     const TMPFS: i64 = 0x0102_1994;
