@@ -1,7 +1,7 @@
 //! Models: loom runs the shipped cell, list, slab, waker slot and pool through the interleavings and the stale
 //! reads that the memory model allows, up to a bound on preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p haft --lib --no-default-features --features fs --release models`
+//! `RUSTFLAGS="--cfg loom" cargo test -p haft --lib --release models`
 //!
 //! loom itself reports an access to a cell's parts that nothing orders before the other side's, a leaked
 //! allocation and a deadlock, which is how a lost wake-up shows. The models add what only they know: that each

@@ -68,10 +68,10 @@ pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, wor
     let result = match method {
         // SAFETY: the buffer is the operation's, and the operation is the caller's.
         PLAIN => unsafe { sys::read(handle.as_fd(), work.ptr, work.len, work.offset) },
+        _ if force::lacks(Lack::Nowait) => Err(Errno::OPNOTSUPP),
         // preadv2 of nothing succeeds where pread tells a directory or a handle that is not open for reading.
         // SAFETY: as above.
         _ if work.len == 0 => unsafe { sys::read(handle.as_fd(), work.ptr, 0, work.offset) },
-        _ if force::lacks(Lack::Nowait) => Err(Errno::OPNOTSUPP),
         // SAFETY: as above.
         _ => unsafe { sys::read_nowait(handle.as_fd(), work.ptr, work.len, work.offset) },
     };

@@ -633,7 +633,7 @@ fn a_range_that_is_cached_in_part_comes_whole() {
             assert!(bytes == expected[at as usize..]);
         }
     }
-    if file_system(folder.path()) == "ext4" {
+    if file_system(folder.path()) == "ext4" && !haft_tests::forced("no_nowait") {
         assert!(partials > 0, "some attempts brought a part");
     }
 }
