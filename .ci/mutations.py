@@ -30,8 +30,11 @@ BY_HAND = [
      "cell.state.load(Acquire) & FUTURE != 0", "the completer lets go without saying so"),
     ("src/engine/pool.rs", "                let call = state.call(self.limit);\n                drop(state);",
      "                let call = Call::Nobody;\n                drop(state);", "a worker that leaves work behind wakes nobody"),
-    ("src/engine/pool.rs", "while state.woken == 0 && !state.shutdown {", "if state.woken == 0 {",
+    ("src/engine/pool.rs", "while state.woken == 0 && !state.shutdown {", "while state.woken == 0 {",
      "a worker sleeps though the pool has been shut down"),
+    ("src/engine/pool.rs", "if state.sleeping > 0 { state.call(self.limit) } else { Call::Nobody }", "Call::Nobody",
+     "an operation is left to a worker that could not start"),
+    ("src/fs/futures.rs", "late = cell.take_waker();", "late = None;", "an idle cell keeps a waker"),
     ("src/engine/pool.rs", "            Call::Wake => self.work.notify_one(),", "            Call::Wake => {}",
      "nobody is woken"),
     ("src/engine/pool.rs", "self.looking > 0 {", "self.looking > 0 || self.sleeping == 1 {", "a lone sleeper is not woken"),
@@ -53,7 +56,7 @@ def code_lines(text):
 
 def models_of(path):
     """The part of the models' names that selects those of a file."""
-    if path.startswith("src/engine/"):
+    if path.startswith(("src/engine/", "src/fs/")):
         return "engine::models"
     return os.path.basename(path).removesuffix(".rs") + "::models"
 

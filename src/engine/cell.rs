@@ -174,6 +174,13 @@ impl Cell {
         self.state.load(Relaxed) & PHASE == QUEUED
     }
 
+    /// Whether an idle cell holds nothing of its last operation. For models, where nobody else is here.
+    #[cfg(loom)]
+    pub(super) fn holds_nothing(&self) -> bool {
+        // SAFETY: the caller is alone with the cell.
+        self.waker.is_empty() && self.request.with(|request| unsafe { (*request).handle.is_none() })
+    }
+
     fn recycled(&self) {
         self.state.store(IDLE, Relaxed);
     }
@@ -255,8 +262,8 @@ impl FutureSide {
         (self.0, handle, waker)
     }
 
-    /// The waker that waits, if any: whoever abandons the operation drops it, so that its task is let go at once and
-    /// not when the system call ends.
+    /// The waker that waits, if any. Whoever abandons the operation drops it, so that its task is let go at once and
+    /// not when the system call ends; and so does who registered too late for the completer to take it.
     pub(crate) fn take_waker(&mut self) -> Option<Waker> {
         self.cell().waker.take()
     }

@@ -159,8 +159,10 @@ impl std::ops::Deref for HandleRef {
 
 impl Clone for HandleRef {
     fn clone(&self) -> HandleRef {
-        // 2^63 clones would take centuries; there is no overflow to guard against.
-        self.references.fetch_add(1, Relaxed);
+        // Forgotten clones could make the count wrap where it has 32 bits, and free what is in use. Arc guards the same.
+        if self.references.fetch_add(1, Relaxed) > usize::MAX / 2 {
+            std::process::abort();
+        }
         HandleRef(self.0)
     }
 }

@@ -20,7 +20,7 @@ use loom::{
     cell::UnsafeCell,
     future::block_on,
     model::Builder,
-    sync::{Arc as LoomArc, atomic::AtomicBool, atomic::Ordering::*},
+    sync::{Arc as LoomArc, Condvar, Mutex, atomic::AtomicBool, atomic::Ordering::*},
     thread,
 };
 use std::{
@@ -98,8 +98,12 @@ fn fill(work: &Work, _: Option<&Handle>, abandoned: &dyn Fn() -> bool) -> Outcom
 }
 
 fn lease(threads: usize) -> Arc<Lease> {
+    lease_of(threads, fill)
+}
+
+fn lease_of(threads: usize, perform: super::Perform) -> Arc<Lease> {
     Arc::new(Lease {
-        shared: Shared::new(threads, fill),
+        shared: Shared::new(threads, perform),
         blocks: Arc::default(),
         inline_limit: 0,
         parallel: true,
@@ -121,9 +125,16 @@ fn workers(lease: &Arc<Lease>, count: usize) -> Vec<thread::JoinHandle<()>> {
     (0..count).map(start).collect()
 }
 
-fn join(workers: Vec<thread::JoinHandle<()>>) {
+/// Ends a model of a pool: the last file and the engine go, the workers end, and the cells are idle.
+fn end(file: File, lease: Arc<Lease>, workers: Vec<thread::JoinHandle<()>>) {
+    let shared = Arc::clone(&lease.shared);
+    drop((file, lease));
     for worker in workers {
         worker.join().unwrap();
+    }
+    for _ in 0..2 {
+        // SAFETY: cells live as long as the store, and this one is nobody else's now.
+        assert!(unsafe { shared.cells.take().as_ref() }.holds_nothing(), "an idle cell holds something");
     }
 }
 
@@ -414,9 +425,7 @@ fn pool_wakes_its_worker_for_each_operation() {
             drop(canary);
             assert_eq!(drops.load(Ordering::Relaxed), 1);
         }
-        drop(file);
-        drop(lease);
-        join(workers);
+        end(file, lease, workers);
     });
 }
 
@@ -440,8 +449,93 @@ fn pool_leaves_no_operation_behind_when_two_come_at_once() {
                 assert_eq!(canary.value(), FILLED);
             }
         }
-        drop((file, lease));
-        join(workers);
+        end(file, lease, workers);
+    });
+}
+
+/// A canary that stands for an operation which waits for another: the one opens the gate, the other waits for it.
+struct Gated {
+    canary: Canary,
+    gate: Arc<Gate>,
+    waits: bool,
+}
+
+struct Gate {
+    open: Mutex<bool>,
+    changed: Condvar,
+}
+
+// SAFETY: as for Canary; the bytes stand for the whole, which is boxed by who queues it.
+unsafe impl IoBufMut for Box<Gated> {
+    fn as_io_mut_ptr(&mut self) -> *mut u8 {
+        (&raw mut **self).cast()
+    }
+
+    fn io_room(&self) -> usize {
+        1
+    }
+
+    unsafe fn set_filled(&mut self, _: usize) {}
+}
+
+fn through_the_gate(work: &Work, _: Option<&Handle>, _: &dyn Fn() -> bool) -> Outcome {
+    // SAFETY: the model queues gated canaries only, and they are the operation's.
+    let gated = unsafe { &*work.ptr.cast::<Gated>() };
+    let mut open = gated.gate.open.lock().unwrap();
+    if gated.waits {
+        while !*open {
+            open = gated.gate.changed.wait(open).unwrap();
+        }
+    } else {
+        *open = true;
+        gated.gate.changed.notify_all();
+    }
+    drop(open);
+    // SAFETY: the buffer is the operation's.
+    gated.canary.value.with_mut(|value| unsafe { *value = FILLED });
+    Outcome { done: 1, fault: None }
+}
+
+#[test]
+fn pool_does_what_waits_beside_an_operation_that_takes_long() {
+    model(1, || {
+        let lease = lease_of(2, through_the_gate);
+        let workers = workers(&lease, 2);
+        let file = file(&lease);
+        let gate = Arc::new(Gate { open: Mutex::new(false), changed: Condvar::new() });
+        let gated = |waits| Box::new(Gated { canary: Canary::new().0, gate: Arc::clone(&gate), waits });
+        {
+            let mut long = pin!(file.read_at_async(gated(true), 0));
+            let mut short = pin!(file.read_at_async(gated(false), 0));
+            // Queued in this order, so that the long one is begun first.
+            let long_polled = poll_once(long.as_mut());
+            let short_polled = poll_once(short.as_mut());
+            for (polled, future) in [(short_polled, short), (long_polled, long)] {
+                let (_, gated) = match polled {
+                    Poll::Ready(done) => done.unwrap(),
+                    Poll::Pending => block_on(future).unwrap(),
+                };
+                assert_eq!(gated.canary.value(), FILLED);
+            }
+        }
+        end(file, lease, workers);
+    });
+}
+
+#[test]
+fn what_is_left_to_a_worker_that_cannot_start_is_done_by_another() {
+    model(3, || {
+        let lease = lease(2);
+        // One worker; the second that the pool may have cannot start, in models.
+        let workers = workers(&lease, 1);
+        let shared = Arc::clone(&lease.shared);
+        let thread = thread::spawn(move || shared.pool.fail_a_start(&shared));
+        let file = file(&lease);
+        let (canary, _) = Canary::new();
+        let (_, canary) = block_on(file.read_at_async(canary, 0)).unwrap();
+        assert_eq!(canary.value(), FILLED);
+        thread.join().unwrap();
+        end(file, lease, workers);
     });
 }
 
@@ -461,8 +555,7 @@ fn a_dropped_operation_gives_its_buffer_back_once_in_every_state() {
         let (next, _) = Canary::new();
         let (_, next) = block_on(file.read_at_async(next, 0)).unwrap();
         assert_eq!(next.value(), FILLED);
-        drop((file, lease));
-        join(workers);
+        end(file, lease, workers);
         assert_eq!(drops.load(Ordering::Relaxed), 1);
     });
 }
@@ -487,8 +580,7 @@ fn an_operation_dropped_in_the_middle_of_the_queue_leaves_its_neighbours() {
             let (_, canary) = block_on(future).unwrap();
             assert_eq!(canary.value(), FILLED);
         }
-        drop((file, lease));
-        worker.join().unwrap();
+        end(file, lease, vec![worker]);
         assert!(drops.iter().all(|drops| drops.load(Ordering::Relaxed) == 1));
     });
 }
@@ -547,10 +639,12 @@ fn a_file_becomes_stds_after_every_other_use_or_not_at_all() {
         let other = file.clone();
         let thread = thread::spawn(move || {
             assert!(other.as_raw_fd() >= 0);
-            other.try_into_std().is_ok()
+            drop(other);
         });
-        let mine = file.try_into_std().is_ok();
-        // Both may be too early, as each sees the other; never have both the descriptor.
-        assert!(!(mine && thread.join().unwrap()));
+        // Too early as long as the other is there; afterwards the descriptor changes hands.
+        if let Err(file) = file.try_into_std() {
+            drop(file);
+        }
+        thread.join().unwrap();
     });
 }

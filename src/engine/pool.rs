@@ -119,6 +119,14 @@ impl Pool {
         state.looking += 1;
     }
 
+    /// A worker is called for and cannot start, in two steps as in life: others see it as coming in between.
+    #[cfg(loom)]
+    pub(crate) fn fail_a_start(&self, shared: &Arc<Shared>) {
+        self.enrol();
+        loom::thread::yield_now();
+        self.start(shared);
+    }
+
     /// Lets the workers end once the list is empty.
     pub(crate) fn shut_down(&self) {
         lock(&self.state).shutdown = true;
@@ -166,14 +174,16 @@ impl Pool {
         if super::thread::start(move || worker.pool.work(&worker)).is_ok() {
             return;
         }
-        // Without memory or a free thread, operations must happen all the same. As long as there is another
-        // worker it will come to them; if there is none, this thread does what waits.
-        let alone = {
+        // Without memory or a free thread, operations must happen all the same. What was left to the worker that did
+        // not come goes to one that sleeps; those that run come to it by themselves; if there is none, this thread
+        // does what waits.
+        let (alone, call) = {
             let mut state = lock(&self.state);
             state.looking -= 1;
             state.threads -= 1;
-            state.threads == 0
+            (state.threads == 0, if state.sleeping > 0 { state.call(self.limit) } else { Call::Nobody })
         };
+        self.answer(shared, call);
         if alone {
             // In a closure, so that the lock is not held for the loop's body.
             let next = || self.pop(&mut lock(&self.state));

@@ -62,6 +62,13 @@ impl WakerSlot {
         drop(old);
     }
 
+    /// Whether nothing is registered. For models, where nobody else is here.
+    #[cfg(loom)]
+    pub(crate) fn is_empty(&self) -> bool {
+        // SAFETY: the caller is alone with the slot.
+        self.waker.with(|slot| unsafe { (*slot).is_none() })
+    }
+
     /// Takes what was registered. `None` when nothing was, when another takes it at this moment, or when a
     /// registration is under way: that one then wakes its waker itself.
     pub(crate) fn take(&self) -> Option<Waker> {

@@ -10,7 +10,7 @@ use std::{
 /// # Safety
 /// Until the value is dropped or changed through `&mut`, [`as_io_ptr`](IoBuf::as_io_ptr) names the same
 /// [`io_len`](IoBuf::io_len) initialised bytes, *wherever the value itself is moved*: they lie on the heap, say,
-/// and not in the value. Nobody changes them meanwhile.
+/// and not in the value. Nobody changes them meanwhile. The pointer is never null, not even to no bytes.
 pub unsafe trait IoBuf: Send + 'static {
     /// Where the bytes begin.
     fn as_io_ptr(&self) -> *const u8;
@@ -239,19 +239,21 @@ impl<B> Slice<B> {
     }
 }
 
-// SAFETY: a part of stable bytes is stable; `slice` checked the range, and the buffer cannot be changed here.
+// SAFETY: a part of stable bytes is stable. The range is held against the buffer's own length each time: `slice`
+// checked it, but a clone may be shorter.
 unsafe impl<B: IoBuf> IoBuf for Slice<B> {
     fn as_io_ptr(&self) -> *const u8 {
+        let begin = self.begin.min(self.buffer.io_len());
         // SAFETY: `begin` is at most the buffer's length.
-        unsafe { self.buffer.as_io_ptr().add(self.begin) }
+        unsafe { self.buffer.as_io_ptr().add(begin) }
     }
 
     fn io_len(&self) -> usize {
-        self.end - self.begin
+        self.end.min(self.buffer.io_len()).saturating_sub(self.begin)
     }
 }
 
-// SAFETY: as above. Both traits name the same bytes of the buffers that `IoBuf` lets be sliced, up to io_room.
+// SAFETY: as above, with the room in place of the length.
 unsafe impl<B: IoBuf + IoBufMut> IoBufMut for Slice<B> {
     fn as_io_mut_ptr(&mut self) -> *mut u8 {
         // SAFETY: `begin` is at most the buffer's length, and io_room stops at its room.
@@ -264,4 +266,51 @@ unsafe impl<B: IoBuf + IoBufMut> IoBufMut for Slice<B> {
 
     /// The buffer's bytes were initialised before, so there is nothing to tell it.
     unsafe fn set_filled(&mut self, _: usize) {}
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A correct buffer whose clones are shorter.
+    struct Shrinks(Vec<u8>);
+
+    impl Clone for Shrinks {
+        fn clone(&self) -> Shrinks {
+            Shrinks(vec![0; self.0.len() / 2])
+        }
+    }
+
+    // SAFETY: a vector's elements are on the heap.
+    unsafe impl IoBuf for Shrinks {
+        fn as_io_ptr(&self) -> *const u8 {
+            self.0.as_ptr()
+        }
+
+        fn io_len(&self) -> usize {
+            self.0.len()
+        }
+    }
+
+    // Fails when Slice takes its length from the range that it was made with.
+    #[test]
+    fn a_slice_never_reaches_past_its_buffer() {
+        let slice = Shrinks(vec![0; 64]).slice(16..64);
+        assert_eq!(slice.io_len(), 48);
+        let clone = slice.clone();
+        assert_eq!(clone.io_len(), 16);
+        assert_eq!(clone.as_io_ptr(), clone.get_ref().0[16..].as_ptr());
+        assert_eq!(clone.clone().io_len(), 0);
+        assert_eq!(clone.clone().clone().io_len(), 0);
+    }
+
+    #[test]
+    fn a_slice_is_of_the_bytes_that_its_range_names() {
+        let mut slice = vec![0, 1, 2, 3, 4, 5].slice(1..=4).slice(1..);
+        assert_eq!((slice.io_len(), slice.io_room()), (3, 3));
+        // SAFETY: three bytes of the vector.
+        assert_eq!(unsafe { std::slice::from_raw_parts(slice.as_io_ptr(), 3) }, [2, 3, 4]);
+        assert_eq!(slice.as_io_mut_ptr().cast_const(), slice.as_io_ptr());
+        assert_eq!(slice.into_inner().into_inner(), [0, 1, 2, 3, 4, 5]);
+    }
 }

@@ -210,13 +210,19 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         let Stage::Queued { cell, .. } = &mut self.stage else {
             unreachable!("only a queued operation is waited for")
         };
+        let mut late = None;
         if !cell.is_done() {
             cell.register(cx.waker());
             if !cell.is_done() {
                 return Poll::Pending;
             }
+            // The completer may have found nothing to take. An idle cell holds no waker.
+            late = cell.take_waker();
         }
-        self.receive()
+        let received = self.receive();
+        // Foreign code comes last.
+        drop(late);
+        received
     }
 
     #[cold]
