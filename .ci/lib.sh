@@ -11,10 +11,12 @@ log=$work/log
 : >"$log"
 failed=()
 
-# stage NAME SECONDS COMMAND…: runs it, prints its output, its seconds, and how it ended.
+# stage NAME SECONDS COMMAND…: runs it, prints its output, its seconds, and how it ended. Where the script has a limit
+# for the whole ($whole, in seconds), a stage gets no more than is left of it.
 stage() {
     local name=$1 limit=$2 began=$SECONDS
     shift 2
+    if [ -n "${whole:-}" ] && [ $((whole - SECONDS)) -lt "$limit" ]; then limit=$((whole > SECONDS ? whole - SECONDS : 1)); fi
     echo
     echo "=== $name (at most $limit s)"
     timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee -a "$log"
