@@ -95,3 +95,7 @@ impl From<Fault> for io::Error {
         }
     }
 }
+
+pub(super) fn unexpected_end() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file ended before the buffer was full")
+}

@@ -2,7 +2,7 @@
 
 use super::{
     IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt,
-    futures::Operation, open_options::traits, sys,
+    error, futures::Operation, open_options::traits, sys,
 };
 use crate::engine::{Engine, Fault, HandleRef, Kind};
 use std::{
@@ -64,7 +64,7 @@ impl File {
     pub fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.read_at(buffer, offset) {
-                Ok(0) => return Err(unexpected_end()),
+                Ok(0) => return Err(error::unexpected_end()),
                 Ok(read) => {
                     buffer = &mut buffer[read..];
                     offset = offset.wrapping_add(read as u64);
@@ -283,8 +283,4 @@ impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("File").field("fd", &self.as_raw_fd()).finish()
     }
-}
-
-pub(super) fn unexpected_end() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the file ended before the buffer was full")
 }

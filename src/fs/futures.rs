@@ -6,7 +6,7 @@
 
 use super::{
     buf::{IoBuf, IoBufMut},
-    error::OpError,
+    error::{OpError, unexpected_end},
     inline::{self, Attempt},
 };
 use crate::{
@@ -410,7 +410,7 @@ fn read_exact<B: IoBufMut>(ended: (Outcome, usize, B)) -> Result<B, OpError<B>> 
     let len = ended.1;
     let (done, buffer) = read_some(ended)?;
     if done < len {
-        return Err(OpError { error: super::file::unexpected_end(), done, buffer });
+        return Err(OpError { error: unexpected_end(), done, buffer });
     }
     Ok(buffer)
 }
