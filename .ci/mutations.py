@@ -34,7 +34,7 @@ BY_HAND = [
      "a worker sleeps though the pool has been shut down"),
     ("src/engine/pool.rs", "if state.sleeping > 0 { state.call(self.limit) } else { Call::Nobody }", "Call::Nobody",
      "an operation is left to a worker that could not start"),
-    ("src/fs/futures.rs", "late = cell.take_waker();", "late = None;", "an idle cell keeps a waker"),
+    ("src/fs/futures.rs", "late = cell.take_waker();", "late = None::<std::task::Waker>;", "an idle cell keeps a waker"),
     ("src/engine/pool.rs", "            Call::Wake => self.work.notify_one(),", "            Call::Wake => {}",
      "nobody is woken"),
     ("src/engine/pool.rs", "self.looking > 0 {", "self.looking > 0 || self.sleeping == 1 {", "a lone sleeper is not woken"),
