@@ -39,6 +39,8 @@ refused! {
     clone3_refused_with_enosys: [SYS_clone3], ENOSYS;
     close_range_refused_with_eperm: [SYS_close_range], EPERM;
     close_range_refused_with_enosys: [SYS_close_range], ENOSYS;
+    close_range_refused_with_eacces: [SYS_close_range], EACCES;
+    close_range_refused_with_enomem: [SYS_close_range], ENOMEM;
     pidfd_calls_refused_with_eperm: [SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd], EPERM;
     pidfd_calls_refused_with_enosys: [SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd], ENOSYS;
     kcmp_refused: [SYS_kcmp], EPERM;
@@ -50,6 +52,51 @@ refused! {
          SYS_execveat, SYS_memfd_create], ENOSYS;
     unshare_refused: [SYS_unshare], EPERM;
     close_range_and_unshare_refused: [SYS_close_range, SYS_unshare], EPERM;
+}
+
+// The table that the child leaves behind with close_range is copied whole where that is refused, and for whichever
+// reason: fails when only the numbers that stand for an absent call make the child close what is above every source.
+// Where the refusal may pass, the next launch asks again.
+#[test]
+fn whatever_close_range_is_refused_with_nothing_leaks() {
+    isolated!({
+        let careless = tempfile::tempfile().unwrap();
+        haft_tests::make_inheritable(&careless);
+        let folder = tempfile::tempdir().unwrap();
+        let launch = |refused_with: i32| {
+            let report = folder.path().join("fds");
+            let inherited = Command::new(kid!()).arg("--to").arg(&report).arg("fds").status().unwrap();
+            assert!(inherited.success(), "{inherited}");
+            let inherited = std::fs::read_to_string(&report).unwrap();
+            let piped = Command::new(kid!())
+                .arg("fds")
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap();
+            // A standard handle that has to be lifted: closing before the moves as well.
+            let mut swapped = Command::new(kid!());
+            swapped.arg("fds").stderr(Stdio::from(std::io::stdout()));
+            let swapped = swapped.output().unwrap();
+            for text in [inherited.as_bytes(), &piped.stdout, &swapped.stdout] {
+                let got = parse_fds(std::str::from_utf8(text).unwrap());
+                let numbers: Vec<_> = got.iter().map(|d| d.fd).collect();
+                assert_eq!(numbers, [0, 1, 2], "refused with {refused_with}");
+            }
+        };
+        launch(0);
+        for errno in [libc::EACCES, libc::ENOMEM, libc::EPERM, libc::ENOSYS] {
+            let set = haft_tests::on_a_thread(|| {
+                refuse(&[libc::SYS_close_range], errno)?;
+                (0..3).for_each(|_| launch(errno));
+                Ok::<_, String>(())
+            });
+            if let Err(why) = set {
+                skip!("no filter can be set: {why}");
+            }
+        }
+        launch(0);
+    });
 }
 
 // Refused from the very first launch, when nothing has been probed yet.

@@ -43,6 +43,13 @@ fn handles(kid: &str) {
     let numbers = |of: Vec<(i32, crate::Id)>| of.into_iter().map(|d| d.0).collect::<Vec<_>>();
 
     assert_eq!(numbers(fds(&mut Command::new(kid))), [0, 1, 2], "standard handles and nothing else");
+    // With every stream the parent's, the highest source is stderr: what the child leaves behind with the table is
+    // all that is above it.
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    let status = Command::new(kid).arg("--to").arg(report.path()).arg("fds").status().expect("kid runs");
+    assert!(status.success(), "{status}");
+    let got = parse_fds(&std::fs::read_to_string(report.path()).expect("a report"));
+    assert!(got.iter().all(|d| d.fd < 3), "standard handles and nothing else: {got:?}");
     let all = fds(Command::new(kid).inherit(Inherit::All));
     assert!(all.contains(&(careless.as_raw_fd(), id(&careless))), "everything, when asked for: {all:?}");
     let mut command = Command::new(kid);

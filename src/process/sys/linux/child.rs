@@ -21,8 +21,12 @@ pub(super) struct Task<'a> {
     pub(super) index: AtomicUsize,
     /// Why it failed; 0 if it did not.
     pub(super) errno: AtomicI32,
-    /// Whether `close_range` is not to be used; the child sets it when it is refused.
+    /// Whether `close_range` is not to be used; the child sets it when it is refused, for whatever reason.
     pub(super) no_close_range: AtomicBool,
+    /// It was refused as it will be every time.
+    pub(super) close_range_is_missing: AtomicBool,
+    /// The child's table came without what is above every source.
+    pub(super) closed_above: AtomicBool,
     /// The descriptor table is still the parent's.
     pub(super) shares_table: bool,
     /// The clone did not reset handlers.

@@ -6,14 +6,14 @@ use super::child::Task;
 use super::raw;
 use crate::process::plan::Gap;
 
-/// Gives the child a table of its own, without what is above every source.
+/// Gives the child a table of its own, without what is above every source where that can be.
 ///
 /// Nothing else may touch descriptors before this has succeeded: the table is the parent's.
 pub(super) fn unshare(task: &Task<'_>) -> Result<(), i32> {
-    if let Err(errno) = raw::close_range(task.descriptors.above, u32::MAX, libc::CLOSE_RANGE_UNSHARE) {
-        if is_missing(errno) {
-            task.no_close_range.store(true, Relaxed);
-        }
+    if close_range(task, Gap { first: task.descriptors.above, last: u32::MAX }, libc::CLOSE_RANGE_UNSHARE) {
+        task.closed_above.store(true, Relaxed);
+    } else {
+        // The whole table; the gaps are closed in it.
         raw::unshare(libc::CLONE_FILES)?;
     }
     // The clone put the child's own pidfd into the table while it was shared, at the lowest free number: that of a
@@ -25,34 +25,29 @@ pub(super) fn unshare(task: &Task<'_>) -> Result<(), i32> {
     Ok(())
 }
 
-/// Absent, or refused by a sandbox, which is the same to us.
-fn is_missing(errno: i32) -> bool {
-    matches!(errno, libc::ENOSYS | libc::EPERM | libc::EINVAL)
+/// Whether the kernel did it. Refused once, for whatever reason, it is not asked again in this launch.
+fn close_range(task: &Task<'_>, gap: Gap, flags: u32) -> bool {
+    let result = raw::close_range(gap.first, gap.last, flags);
+    if let Err(errno) = result {
+        task.no_close_range.store(true, Relaxed);
+        // Absent, or refused by a sandbox, which is the same to us. Other reasons (no memory, say) may pass.
+        if matches!(errno, libc::ENOSYS | libc::EPERM | libc::EINVAL) {
+            task.close_range_is_missing.store(true, Relaxed);
+        }
+    }
+    result.is_ok()
 }
 
 /// Closes these ranges of numbers.
 pub(super) fn gaps(task: &Task<'_>, gaps: &[Gap]) -> Result<(), i32> {
     // What is above every source went with `unshare`, unless a lift was put there since.
-    let closed_from = match task.shares_table && task.lifted.is_empty() {
+    let closed_from = match task.closed_above.load(Relaxed) && task.lifted.is_empty() {
         true => task.descriptors.above,
         false => u32::MAX,
     };
-    if !task.no_close_range.load(Relaxed) {
-        let mut refused = false;
-        for gap in gaps.iter().filter(|gap| gap.first < closed_from) {
-            match raw::close_range(gap.first, gap.last, 0) {
-                Ok(_) => {}
-                Err(errno) if is_missing(errno) => {
-                    task.no_close_range.store(true, Relaxed);
-                    refused = true;
-                    break;
-                }
-                Err(errno) => return Err(errno),
-            }
-        }
-        if !refused {
-            return Ok(());
-        }
+    let mut left = gaps.iter().filter(|gap| gap.first < closed_from);
+    if !task.no_close_range.load(Relaxed) && left.all(|gap| close_range(task, *gap, 0)) {
+        return Ok(());
     }
     walk(gaps)
 }

@@ -64,7 +64,7 @@ pub(crate) struct Launched {
 
 /// Set once the kernel or a sandbox has refused `clone3` where `clone` worked.
 static NO_CLONE3: AtomicBool = AtomicBool::new(false);
-/// Set once a child was refused `close_range`.
+/// Set once a child was refused `close_range` as if it were absent.
 static NO_CLOSE_RANGE: AtomicBool = AtomicBool::new(false);
 
 const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
@@ -110,6 +110,8 @@ fn attempt(plan: &Plan<'_>, share: &mut bool) -> Result<Launched, Failure> {
         index: AtomicUsize::new(0),
         errno: AtomicI32::new(0),
         no_close_range: AtomicBool::new(no_close_range),
+        close_range_is_missing: AtomicBool::new(false),
+        closed_above: AtomicBool::new(false),
         shares_table,
         clear_handlers: AtomicBool::new(false),
         mask: 0,
@@ -132,7 +134,7 @@ fn attempt(plan: &Plan<'_>, share: &mut bool) -> Result<Launched, Failure> {
     drop(claim);
     drop(stack);
 
-    if task.no_close_range.load(Relaxed) && !no_close_range {
+    if task.close_range_is_missing.load(Relaxed) {
         NO_CLOSE_RANGE.store(true, Relaxed);
     }
     let mut pid = cloned.map_err(|errno| fail(Step::Clone, 0, Os::Errno(errno)))?;
