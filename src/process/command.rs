@@ -53,7 +53,7 @@ impl PassedHandle {
 
 /// What a standard handle is if the command does not say.
 #[derive(Clone, Copy)]
-enum Default {
+enum Unset {
     Inherit,
     /// As in std's `output`: nothing to read, both outputs captured.
     Capture,
@@ -290,7 +290,7 @@ impl Command {
     ///   [`close_range(2)`](https://man7.org/linux/man-pages/man2/close_range.2.html),
     ///   [`execve(2)`](https://man7.org/linux/man-pages/man2/execve.2.html)
     pub fn spawn(&mut self) -> io::Result<Child> {
-        Ok(self.start(Default::Inherit)?)
+        Ok(self.start(Unset::Inherit)?)
     }
 
     /// Launches the child, waits for its end and gives its status; standard handles are inherited by default.
@@ -298,7 +298,7 @@ impl Command {
     /// # Errors
     /// As [`spawn`](Command::spawn) and [`Child::wait`].
     pub fn status(&mut self) -> io::Result<ExitStatus> {
-        self.start(Default::Inherit)?.wait()
+        self.start(Unset::Inherit)?.wait()
     }
 
     /// Launches the child, waits for its end and gives its status and what it wrote; by default both outputs are
@@ -309,7 +309,7 @@ impl Command {
     /// # Errors
     /// As [`spawn`](Command::spawn) and [`Child::wait_with_output`].
     pub fn output(&mut self) -> io::Result<Output> {
-        self.start(Default::Capture)?.wait_with_output()
+        self.start(Unset::Capture)?.wait_with_output()
     }
 
     /// The program's name as it was given.
@@ -336,15 +336,15 @@ impl Command {
         LaunchError::new(step, &self.program, object, cause)
     }
 
-    fn start(&mut self, default: Default) -> Result<Child, LaunchError> {
+    fn start(&mut self, unset: Unset) -> Result<Child, LaunchError> {
         if let Some(spent) = self.passed.iter().find(|passed| passed.fd.is_none()) {
             return Err(self.error(Step::Stdio, Object::Descriptor(spent.target), Cause::Invalid(SPENT)));
         }
 
-        let (stdin, stdin_end) = self.ready(Stream::Stdin, default)?;
-        let (stdout, stdout_end) = self.ready(Stream::Stdout, default)?;
+        let (stdin, stdin_end) = self.ready(Stream::Stdin, unset)?;
+        let (stdout, stdout_end) = self.ready(Stream::Stdout, unset)?;
         self.injected(Step::Stdio)?;
-        let (stderr, stderr_end) = self.ready(Stream::Stderr, default)?;
+        let (stderr, stderr_end) = self.ready(Stream::Stderr, unset)?;
         let parent = Parent {
             environment: if self.clear_environment {
                 Environment::default()
@@ -375,16 +375,16 @@ impl Command {
     }
 
     /// Makes a standard handle: the child's side of it, and the parent's if it is a pipe.
-    fn ready(&self, stream: Stream, default: Default) -> Result<(Ready<'_>, Option<OwnedFd>), LaunchError> {
+    fn ready(&self, stream: Stream, unset: Unset) -> Result<(Ready<'_>, Option<OwnedFd>), LaunchError> {
         let fail = |cause| self.error(Step::Stdio, Object::Stream(stream), cause);
         const INHERIT: &Kind = &Kind::Inherit;
         const NULL: &Kind = &Kind::Null;
         const PIPED: &Kind = &Kind::Piped;
-        let kind = match (&self.stdio[stream as usize], default) {
+        let kind = match (&self.stdio[stream as usize], unset) {
             (Some(stdio), _) => &stdio.0,
-            (None, Default::Inherit) => INHERIT,
-            (None, Default::Capture) if stream == Stream::Stdin => NULL,
-            (None, Default::Capture) => PIPED,
+            (None, Unset::Inherit) => INHERIT,
+            (None, Unset::Capture) if stream == Stream::Stdin => NULL,
+            (None, Unset::Capture) => PIPED,
         };
         let ready = match kind {
             Kind::Inherit => Ready::Number(stream as RawFd),

@@ -166,9 +166,11 @@ impl Environment {
 
     /// Names and values.
     fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.names.iter().enumerate().map(|(index, &name)| {
-            let entry = self.block.get(index).map_or(&b"="[..], CStr::to_bytes);
-            (&entry[..name], &entry[name + 1..])
+        let Strings { bytes, starts } = &self.block;
+        let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
+        starts.iter().zip(ends).zip(&self.names).map(|((&start, end), &name)| {
+            // Between the two stand the equals sign and, at the end, the NUL.
+            (&bytes[start..start + name], &bytes[start + name + 1..end - 1])
         })
     }
 }
