@@ -1,10 +1,11 @@
 //! [`Child`]: a launched process.
 
-use std::{io, mem};
+use std::io::{self, Read};
+use std::mem;
 
 use super::stdio::{ChildStderr, ChildStdin, ChildStdout};
 use super::sys::{self, Launched, Pid, Seen};
-use super::{ExitStatus, Output, output};
+use super::{ExitStatus, Output};
 
 /// A child process, from [`Command::spawn`](crate::process::Command::spawn).
 ///
@@ -89,7 +90,13 @@ impl Child {
     /// ```
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         drop(self.stdin.take());
-        let (stdout, stderr) = output::read(self.stdout.take(), self.stderr.take())?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        match (self.stdout.take(), self.stderr.take()) {
+            (None, None) => {}
+            (Some(mut out), None) => drop(out.read_to_end(&mut stdout)?),
+            (None, Some(mut err)) => drop(err.read_to_end(&mut stderr)?),
+            (Some(out), Some(err)) => sys::drain_both((out.0, &mut stdout), (err.0, &mut stderr))?,
+        }
         Ok(Output { status: self.wait()?, stdout, stderr })
     }
 }

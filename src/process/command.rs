@@ -10,8 +10,8 @@ use super::child::Child;
 use super::error::{Cause, LaunchError, Object, Step, Stream};
 use super::inherit::{Inherit, Passed};
 use super::plan::{Environment, Parent, Plan};
-use super::stdio::{self, ChildStderr, ChildStdin, ChildStdout, Kind, Stdio};
-use super::sys::{self, force};
+use super::stdio::{ChildStderr, ChildStdin, ChildStdout, Kind, Stdio};
+use super::sys::{self, Use, force};
 use super::{ExitStatus, Output, diagnose};
 
 /// A process to launch.
@@ -265,7 +265,7 @@ impl Command {
             }
             return Ok(Passed { number: target });
         }
-        let fd = Some(stdio::duplicate(handle.as_fd())?);
+        let fd = Some(sys::duplicate(handle.as_fd())?);
         match earlier {
             // What went with an earlier launch is gone; the number is free.
             Some(spent) => spent.fd = fd,
@@ -380,6 +380,7 @@ impl Command {
         const INHERIT: &Kind = &Kind::Inherit;
         const NULL: &Kind = &Kind::Null;
         const PIPED: &Kind = &Kind::Piped;
+        let child = if stream == Stream::Stdin { Use::Reads } else { Use::Writes };
         let kind = match (&self.stdio[stream as usize], unset) {
             (Some(stdio), _) => &stdio.0,
             (None, Unset::Inherit) => INHERIT,
@@ -390,10 +391,10 @@ impl Command {
             Kind::Inherit => Ready::Number(stream as RawFd),
             Kind::Standard(number) => Ready::Number(*number),
             Kind::Owned(fd) => Ready::Held(fd),
-            Kind::Null => Ready::Made(null(stream).map_err(|error| fail(kept(&error)))?),
+            Kind::Null => Ready::Made(sys::null(child).map_err(|error| fail(kept(&error)))?),
             Kind::Piped => {
-                let (child, ours) = pipe(stream).map_err(|error| fail(kept(&error)))?;
-                return Ok((Ready::Made(child), Some(ours)));
+                let (theirs, ours) = sys::pipe(child).map_err(|error| fail(kept(&error)))?;
+                return Ok((Ready::Made(theirs), Some(ours)));
             }
             Kind::Failed(error) => return Err(fail(kept(error))),
             Kind::Spent => return Err(fail(Cause::Invalid(SPENT))),
@@ -405,13 +406,13 @@ impl Command {
     fn let_go(&mut self) {
         for stdio in self.stdio.iter_mut().flatten() {
             if let Kind::Owned(fd) = &stdio.0
-                && stdio::is_pipe_or_socket(fd.as_fd())
+                && sys::has_other_end(fd.as_fd())
             {
                 stdio.0 = Kind::Spent;
             }
         }
         for passed in &mut self.passed {
-            passed.fd.take_if(|fd| stdio::is_pipe_or_socket(fd.as_fd()));
+            passed.fd.take_if(|fd| sys::has_other_end(fd.as_fd()));
         }
     }
 }
@@ -427,20 +428,6 @@ fn kept(error: &io::Error) -> Cause {
         Some(errno) => Cause::Os(errno),
         None => Cause::Kept(error.kind(), error.to_string()),
     }
-}
-
-fn null(stream: Stream) -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    let access = if stream == Stream::Stdin { OFlags::RDONLY } else { OFlags::WRONLY };
-    stdio::off_standard(rustix::fs::open(c"/dev/null", access | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-/// The child's end and the parent's end.
-fn pipe(stream: Stream) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = io::pipe()?;
-    let reader = stdio::off_standard(reader.into())?;
-    let writer = stdio::off_standard(writer.into())?;
-    Ok(if stream == Stream::Stdin { (reader, writer) } else { (writer, reader) })
 }
 
 /// The arguments of a [`Command`], from [`get_args`](Command::get_args).

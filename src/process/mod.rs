@@ -40,7 +40,6 @@ mod command;
 mod diagnose;
 mod error;
 mod inherit;
-mod output;
 mod plan;
 mod stdio;
 mod sys;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
-use rustix::fs::FileType;
+use super::sys;
 
 /// What to do with a standard handle of a child.
 ///
@@ -60,7 +60,7 @@ impl Stdio {
     ///
     /// This cannot fail; if the duplicate cannot be made, the launch returns that error and names the stream.
     pub fn from_borrowed(handle: impl AsFd) -> Stdio {
-        Stdio(match duplicate(handle.as_fd()) {
+        Stdio(match sys::duplicate(handle.as_fd()) {
             Ok(fd) => Kind::Owned(fd),
             Err(error) => Kind::Failed(error),
         })
@@ -107,24 +107,6 @@ impl From<io::Stderr> for Stdio {
     fn from(_: io::Stderr) -> Stdio {
         Stdio(Kind::Standard(2))
     }
-}
-
-/// A duplicate with close-on-exec that is none of 0, 1 and 2: where a standard descriptor of the parent is closed,
-/// a new one would take its number and be inherited under it.
-pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
-}
-
-/// Moves a descriptor that we made off the standard numbers.
-pub(crate) fn off_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() > 2 { Ok(fd) } else { duplicate(fd.as_fd()) }
-}
-
-/// Whether somebody may wait for the other end of it: a command that keeps such a thing open after the launch keeps
-/// that somebody waiting.
-pub(crate) fn is_pipe_or_socket(fd: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstat(fd)
-        .is_ok_and(|stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::Socket))
 }
 
 /// The conversions that each of the parent's ends has.

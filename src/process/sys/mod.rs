@@ -4,12 +4,18 @@
 //! * `launch(&Plan) -> Result<Launched, Failure>`: makes the child and returns once it runs the program;
 //! * `Pid`: a child of ours, to observe, reap and signal;
 //! * `watch(Pid)`: reaps a child that nobody waits for any more;
-//! * `reserve()`: takes what keeps launching flat in the number of open files.
+//! * `reserve()`: takes what keeps launching flat in the number of open files;
+//! * `null(Use)`, `pipe(Use)`, `duplicate(handle)`: handles for a child that no other child gets;
+//! * `has_other_end(handle)`, `same_file(handle, handle)`: what a handle is;
+//! * `drain_both(…)`: reads two pipes at once.
 
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Launched, Pid, Seen, launch, reserve, same_file, watch};
+pub(crate) use linux::{
+    Launched, Pid, Seen, Use, drain_both, duplicate, has_other_end, launch, null, pipe, reserve, same_file,
+    watch,
+};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

@@ -45,6 +45,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 use super::child::{self, Task};
+use super::handles::off_standard;
 use super::pid::Pid;
 use super::slots::{self, LOW};
 use super::stack::Stack;
@@ -52,7 +53,6 @@ use super::{busy, raw, watcher};
 use crate::process::error::Step;
 use crate::process::inherit::Inherit;
 use crate::process::plan::{Plan, Strings};
-use crate::process::stdio::off_standard;
 use crate::process::sys::force::{self, Lack};
 use crate::process::sys::{Failure, Os};
 

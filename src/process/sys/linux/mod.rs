@@ -3,6 +3,8 @@
 mod busy;
 mod child;
 mod close;
+mod drain;
+mod handles;
 mod handover;
 mod launch;
 mod pid;
@@ -14,6 +16,8 @@ mod slots;
 mod stack;
 mod watcher;
 
+pub(crate) use drain::drain_both;
+pub(crate) use handles::{Use, duplicate, has_other_end, null, pipe};
 pub(crate) use launch::{Launched, launch};
 pub(crate) use pid::{Pid, Seen};
 pub(crate) use same_file::same_file;

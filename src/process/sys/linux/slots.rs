@@ -10,15 +10,16 @@
 //! left alone, and is never used again.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use rustix::fs::{MemfdFlags, fstat, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
+use super::handles::{Identity, identity};
 use super::raw;
 use super::slot_map::SlotMap;
 use crate::process::plan::Descriptors;
@@ -32,16 +33,6 @@ const HIGHEST: RawFd = 1024;
 const COUNT: usize = SlotMap::MOST;
 /// With a limit of no more than this, the table is small, and nobody wants 64 numbers gone.
 const WORTHWHILE: u64 = 4096;
-
-/// Which file is open under a number: device and inode.
-type Identity = (u64, u64);
-
-fn identity(number: RawFd) -> Option<Identity> {
-    // SAFETY: only asked about within this call; where the number is closed, the call says so.
-    let stat = fstat(unsafe { BorrowedFd::borrow_raw(number) }).ok()?;
-    #[allow(clippy::unnecessary_cast, reason = "the types differ between architectures")]
-    Some((stat.st_dev as u64, stat.st_ino as u64))
-}
 
 /// The reserved numbers.
 struct Slots {

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use super::handles::off_standard;
 use super::handover::{Handover, Knock};
 use super::pid::{Pid, Seen};
 use super::{raw, signals};
-use crate::process::stdio::off_standard;
 use crate::process::sys::force::{self, Lack};
 
 /// How often children without a pidfd, and those whose pidfd is readable though they have not ended (a tracer holds
