@@ -434,3 +434,64 @@ fn many_children_end_in_any_order() {
         assert_eq!(child.wait().unwrap().code(), Some(*code));
     }
 }
+
+/// Drops a child that runs for a moment yet, so that the watcher has to reap it.
+fn drop_running() {
+    drop(Command::new(kid!()).args(["exit-after", "100", "0"]).spawn().unwrap());
+}
+
+// A program that closes "everything" gets the numbers of the watcher's own descriptors for its files. Fails when the
+// watcher is woken by a write that does not look where it goes, when it reads there, or closes a number that was a
+// dropped child's.
+#[test]
+fn a_program_that_takes_over_the_watchers_numbers_keeps_its_files_and_its_children_are_reaped() {
+    watchdog!();
+    // At once, each number going from us to the program's file, or all closed first.
+    for mode in ["at once", "closed first"] {
+        isolated!([("MODE", mode)], {
+            let mode = std::env::var("MODE").unwrap();
+            let own: Vec<std::fs::File> = (0..3)
+                .map(|_| {
+                    let mut file = tempfile::tempfile().unwrap();
+                    file.write_all(b"the program's").unwrap();
+                    std::io::Seek::rewind(&mut file).unwrap();
+                    file
+                })
+                .collect();
+            let theirs = haft_tests::open_descriptors();
+            drop(Command::new(kid!()).args(["exit-after", "1000", "0"]).spawn().unwrap());
+            // The watcher runs, and has what it needs.
+            std::thread::sleep(Duration::from_millis(200));
+            let ours: Vec<i32> = haft_tests::open_descriptors().difference(&theirs).copied().collect();
+            assert!(!ours.is_empty());
+            let use_for = |fd: i32| {
+                use std::os::fd::AsRawFd;
+                // SAFETY: what a program does that hands out numbers as it pleases.
+                assert_eq!(unsafe { libc::dup2(own[fd as usize % 3].as_raw_fd(), fd) }, fd);
+            };
+            if mode == "closed first" {
+                for &fd in &ours {
+                    // SAFETY: as above.
+                    unsafe { libc::close(fd) };
+                }
+            }
+            ours.iter().for_each(|&fd| use_for(fd));
+            for _ in 0..3 {
+                drop_running();
+            }
+            let reaped = eventually(Duration::from_secs(10), || children().is_empty());
+            assert!(reaped, "{:?}", children());
+            // And once more, with whatever watches by now.
+            drop_running();
+            assert!(eventually(Duration::from_secs(10), || children().is_empty()), "{:?}", children());
+            for &fd in &ours {
+                assert_eq!(haft_tests::id_of(fd), Some(haft_tests::id(&own[fd as usize % 3])), "{fd}");
+            }
+            for mut file in own {
+                let mut text = String::new();
+                file.read_to_string(&mut text).unwrap();
+                assert_eq!(text, "the program's");
+            }
+        });
+    }
+}

@@ -1,7 +1,7 @@
 //! A child of ours: to observe, reap and signal.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -44,6 +44,11 @@ impl Pid {
 
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The number of its pidfd is another file's by now: it is not closed, and the child is known by its own number.
+    pub(super) fn forget_fd(&mut self) {
+        let _ = self.fd.take().map(IntoRawFd::into_raw_fd);
     }
 
     fn wait(&self, flags: i32) -> Result<Option<Ended>, i32> {
