@@ -495,3 +495,61 @@ fn a_program_that_takes_over_the_watchers_numbers_keeps_its_files_and_its_childr
         });
     }
 }
+
+/// Runs `body` in a forked process; whether it said true there.
+fn in_a_fork(body: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the C library's allocator and threads work in the child process.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
+        // SAFETY: ends the child process.
+        unsafe { libc::_exit(if right { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    status == 0
+}
+
+/// Drops a running child and waits until no child is left, zombies included.
+fn is_reaped_here() -> bool {
+    drop_running();
+    eventually(Duration::from_secs(10), || {
+        // SAFETY: looks only; the structure is ours.
+        let seen = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+            libc::waitid(libc::P_ALL, 0, &mut info, flags)
+        };
+        seen == -1
+    })
+}
+
+#[test]
+fn a_forked_process_reaps_the_children_that_it_drops() {
+    watchdog!();
+    isolated!({
+        assert!(is_reaped_here());
+        assert!(in_a_fork(is_reaped_here));
+    });
+}
+
+// Both are number 1 of their namespaces. Fails when the watcher's process is known by its number.
+#[test]
+fn a_forked_process_of_the_same_number_reaps_the_children_that_it_drops() {
+    watchdog!();
+    isolated!({
+        // SAFETY: takes no pointer.
+        let into_new_namespace = || unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
+        if !into_new_namespace() {
+            skip!("no process namespace can be made: {}", std::io::Error::last_os_error());
+        }
+        assert!(in_a_fork(|| {
+            assert_eq!(std::process::id(), 1);
+            assert!(is_reaped_here());
+            assert!(into_new_namespace());
+            in_a_fork(|| std::process::id() == 1 && is_reaped_here())
+        }));
+    });
+}

@@ -4,6 +4,7 @@ mod busy;
 mod child;
 mod close;
 mod drain;
+mod generation;
 mod handles;
 mod handover;
 mod launch;

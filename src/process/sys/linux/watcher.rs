@@ -5,7 +5,7 @@
 //!
 //! Children are handed over without a lock (see `handover`). If the thread cannot be started, they stay in the list, and
 //! the next drop or launch tries again, and reaps those that have ended. After a fork the child process has no such
-//! thread; it starts its own when it needs one, by comparing process numbers.
+//! thread; it starts its own when it needs one (see `generation`).
 //!
 //! A program that closes "everything" and opens its own files may get our numbers. The bell is a pipe because a pipe has
 //! an inode of its own: before it is rung or read it must still be ours, and if it is not, there is to be a new one.
@@ -22,7 +22,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use super::handles::{Identity, identity, off_standard};
 use super::handover::{Handover, Knock};
 use super::pid::{Pid, Seen};
-use super::{raw, signals};
+use super::{generation, raw, signals};
 use crate::process::sys::force::{self, Lack};
 
 /// How often children without a pidfd, and those whose pidfd is readable though they have not ended (a tracer holds
@@ -50,7 +50,7 @@ pub(super) fn start_if_needed() {
 
 #[cold]
 fn start_or_wake(handed: &'static Handover<Orphan, Bell>) {
-    let me = raw::getpid();
+    let me = generation::here();
     loop {
         match handed.knock(me) {
             Knock::Leave => return,
