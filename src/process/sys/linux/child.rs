@@ -2,7 +2,12 @@
 //!
 //! It shares the parent's memory and runs while the thread that launched it is suspended, on a stack of its own, with
 //! all signals blocked. Everything it needs was prepared: it allocates nothing, takes no lock, touches no
-//! thread-local, calls no libc, and cannot panic. All that it writes is in [`Task`] and on its stack.
+//! thread-local, makes no call of libc's, and cannot panic. All that it writes is in [`Task`] and on its stack.
+//!
+//! To the letter: where memory is filled or copied, the compiler may put in libc's `memset` or `memcpy`, which touch
+//! that memory and nothing else. And where `raw` has no instructions of ours for an architecture (`raw/generic.rs`),
+//! each system call is libc's `syscall`, which writes `errno`: a thread-local, of the thread that is suspended
+//! meanwhile, and nothing that anybody reads after it.
 
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering::Relaxed};
