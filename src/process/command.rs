@@ -561,6 +561,24 @@ mod tests {
     }
 
     #[test]
+    fn inherit_handles_is_inherit_in_two_words() {
+        for (all, inherit) in [(true, Inherit::All), (false, Inherit::Named)] {
+            for before in [Inherit::All, Inherit::Named] {
+                let mut command = Command::new("x");
+                command.inherit(before).inherit_handles(all);
+                assert_eq!(command.inherit, inherit);
+                let parent = Parent { environment: Environment::default(), streams: [0, 1, 2] };
+                let planned = |command: &Command| {
+                    let descriptors = Plan::resolve(command, &parent).unwrap().descriptors;
+                    (descriptors.inherit, descriptors.close_after)
+                };
+                let by_name = planned(Command::new("x").inherit(inherit));
+                assert_eq!(planned(&command), by_name);
+            }
+        }
+    }
+
+    #[test]
     fn standard_numbers_are_refused_by_name() {
         let mut command = Command::new("x");
         let error = command.pass(&io::stdin()).unwrap_err();

@@ -87,3 +87,40 @@ fn from_here() -> impl Iterator<Item = &'static AtomicUsize> {
     let start = (&raw const local as usize >> 16).wrapping_mul(0x9e37_79b9) >> 8;
     (0..KEPT).map(move |step| &IDLE[start.wrapping_add(step) % KEPT])
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The access of the mapping of this process that holds the whole range.
+    fn access(from: usize, size: usize) -> Option<String> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().find_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let [start, end] = [start, end].map(|address| usize::from_str_radix(address, 16).unwrap());
+            (start <= from && from + size <= end).then(|| rest[..4].to_owned())
+        })
+    }
+
+    // What the child would overwrite without it is the parent's.
+    #[test]
+    fn below_every_stack_is_a_guard() {
+        let guarded = |mapping: usize| {
+            assert_eq!(access(mapping, GUARD).as_deref(), Some("---p"), "below {mapping:x}");
+            assert_eq!(access(mapping + GUARD, SIZE).as_deref(), Some("rw-p"), "above {mapping:x}");
+        };
+        let stacks = [Stack::take().unwrap(), Stack::take().unwrap()];
+        for stack in &stacks {
+            assert_eq!(stack.bottom(), stack.mapping + GUARD);
+            guarded(stack.mapping);
+        }
+        drop(stacks);
+        // Those that are kept, of real launches as well.
+        assert!(crate::process::Command::new("/no such program").spawn().is_err());
+        let kept: Vec<usize> =
+            IDLE.iter().map(|place| place.load(Ordering::Acquire)).filter(|&mapping| mapping != 0).collect();
+        assert!(!kept.is_empty());
+        kept.into_iter().for_each(guarded);
+    }
+}
