@@ -112,8 +112,9 @@ impl Bell {
         Box::leak(Box::new(Bell { reader: reader.into_raw_fd(), writer: writer.into_raw_fd(), identity }))
     }
 
+    /// Where a sandbox does not let us look, it never was known, and counts as ours.
     fn is_ours(&self, end: RawFd) -> bool {
-        self.identity.is_some() && identity(end) == self.identity
+        identity(end) == self.identity
     }
 
     /// False if it is lost. A writer without a reader counts as that too, and does not bring SIGPIPE.
@@ -158,7 +159,7 @@ struct Orphan {
 impl Orphan {
     fn new(pid: Pid) -> Orphan {
         let identity = pid.fd().and_then(|fd| identity(fd.as_raw_fd()));
-        Orphan { by_tick: identity.is_none(), pid, identity }
+        Orphan { by_tick: pid.fd().is_none(), pid, identity }
     }
 
     /// Forgets a pidfd whose number is another file's by now.
