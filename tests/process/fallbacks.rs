@@ -94,6 +94,12 @@ fn whatever_close_range_is_refused_with_nothing_leaks() {
             if let Err(why) = set {
                 skip!("no filter can be set: {why}");
             }
+            // Where nobody can walk the table, a launch says whether close_range is still asked.
+            let asked = haft_tests::on_a_thread(|| {
+                refuse(&[libc::SYS_getdents64], libc::EPERM).unwrap();
+                Command::new(kid!()).args(["exit", "0"]).status().is_ok()
+            });
+            assert_eq!(asked, matches!(errno, libc::EACCES | libc::ENOMEM), "after {errno}");
         }
         launch(0);
     });
