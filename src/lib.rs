@@ -124,6 +124,8 @@ pub mod process;
 #[cfg(any(feature = "fs", feature = "process"))]
 #[cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 mod sync;
+#[cfg(any(feature = "fs", feature = "process"))]
+mod thread;
 
 /// The examples of the README, compiled and run as those of the documentation are.
 #[cfg(all(doctest, feature = "process", feature = "fs"))]

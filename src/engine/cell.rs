@@ -175,7 +175,7 @@ impl Cell {
     }
 
     /// Whether an idle cell holds nothing of its last operation. For models, where nobody else is here.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(super) fn holds_nothing(&self) -> bool {
         // SAFETY: the caller is alone with the cell.
         self.waker.is_empty() && self.request.with(|request| unsafe { (*request).handle.is_none() })

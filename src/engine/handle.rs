@@ -27,7 +27,7 @@ pub(crate) struct Handle {
     open: UnsafeCell<Open>,
     /// One idle cell at hand, so that a file used by one task does not go to the shared store.
     spare: AtomicPtr<Cell>,
-    /// What is known about inline attempts on this file, in `fs::inline`'s terms.
+    /// What is known about inline attempts on this file, in `inline`'s terms.
     pub(crate) inline: AtomicU8,
     /// Attempts that missed.
     pub(crate) misses: Backoff,
@@ -49,7 +49,7 @@ unsafe impl Sync for Handle {}
 /// What has to be known of a file before it is used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traits {
-    /// Where inline attempts begin, in `fs::inline`'s terms.
+    /// Where inline attempts begin, in `inline`'s terms.
     pub(crate) inline: u8,
     pub(crate) appends: bool,
 }

@@ -15,21 +15,22 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The parts, each in a file of its own: the operation *cell*, the *pool* that carries cells and its intrusive
+//! The parts, each in a file of its own: the *inline* attempt, the operation *cell*, the *pool* that carries cells and its intrusive
 //! *list*, the *slab* that recycles cells and handles, the *handle* block that keeps a descriptor open while
 //! anything uses it, and the counters.
 
 mod backoff;
 mod cell;
 mod handle;
+pub(crate) mod inline;
 mod list;
 #[cfg(all(test, loom))]
 mod models;
+mod perform;
 mod pool;
 mod shield;
 mod slab;
 mod stats;
-mod thread;
 mod waker;
 
 pub use stats::Stats;
@@ -204,7 +205,7 @@ impl Builder {
         let threads = self.threads.map_or((4 * processors).max(8), NonZero::get);
         Engine {
             lease: Arc::new(Lease {
-                shared: Shared::new(threads, crate::fs::perform),
+                shared: Shared::new(threads, perform::perform),
                 blocks: Arc::default(),
                 inline_limit: self.inline_limit,
                 parallel: processors > 1,

@@ -30,7 +30,11 @@ use crate::sync::{
     atomic::{AtomicUsize, Ordering::*},
     lock, wait,
 };
-use std::{sync::Arc, time::Duration};
+use crate::{
+    force::{self, Lack},
+    thread,
+};
+use std::{io, sync::Arc, thread::Builder, time::Duration};
 
 /// How long an idle worker looks for the next operation before it sleeps. The next operation of a task that looks
 /// for the end of its last, and does little in between, comes within 2 µs.
@@ -112,7 +116,7 @@ impl Pool {
     }
 
     /// Counts a worker that a model starts itself.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(crate) fn enrol(&self) {
         let mut state = lock(&self.state);
         state.threads += 1;
@@ -120,7 +124,7 @@ impl Pool {
     }
 
     /// A worker is called for and cannot start, in two steps as in life: others see it as coming in between.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(crate) fn fail_a_start(&self, shared: &Arc<Shared>) {
         self.enrol();
         loom::thread::yield_now();
@@ -170,8 +174,7 @@ impl Pool {
 
     #[cold]
     fn start(&self, shared: &Arc<Shared>) {
-        let worker = Arc::clone(shared);
-        if super::thread::start(move || worker.pool.work(&worker)).is_ok() {
+        if start_worker(shared).is_ok() {
             return;
         }
         // Without memory or a free thread, operations must happen all the same. What was left to the worker that did
@@ -306,4 +309,13 @@ impl Pool {
             lock(&self.state).looking += 1;
         }
     }
+}
+
+fn start_worker(shared: &Arc<Shared>) -> io::Result<()> {
+    // Models start their workers themselves.
+    if cfg!(loom) || force::lacks(Lack::Threads) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let worker = Arc::clone(shared);
+    thread::start(Builder::new().name("haft-io".into()), move || worker.pool.work(&worker))
 }

@@ -55,7 +55,7 @@ pub(crate) struct Block {
     pub(crate) completed: AtomicU64,
     pub(crate) cancelled: AtomicU64,
     pub(crate) abandoned: AtomicU64,
-    /// Work done inline since this thread last yielded to its executor, see `fs::inline`.
+    /// Work done inline since this thread last yielded to its executor, see `inline`.
     pub(crate) spent: AtomicU32,
     /// Queued operations of this thread that have not ended. Others may end them, so it is really shared.
     pub(crate) in_flight: AtomicU32,

@@ -63,7 +63,7 @@ impl WakerSlot {
     }
 
     /// Whether nothing is registered. For models, where nobody else is here.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: the caller is alone with the slot.
         self.waker.with(|slot| unsafe { (*slot).is_none() })

@@ -52,8 +52,7 @@ impl File {
     /// pread(2) on Unix.
     #[inline]
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        // SAFETY: the buffer is borrowed for the call.
-        Ok(unsafe { sys::read(self.handle.as_fd(), buffer.as_mut_ptr(), buffer.len(), offset) }?)
+        Ok(sys::read_into(self.handle.as_fd(), buffer, offset)?)
     }
 
     /// Fills `buffer` from `offset` on.

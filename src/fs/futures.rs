@@ -7,11 +7,13 @@
 use super::{
     buf::{IoBuf, IoBufMut},
     error::{OpError, unexpected_end},
-    inline::{self, Attempt},
 };
 use crate::{
     engine::{
-        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Work, count, fits_stash, open_cell,
+        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Submitted, Work, count,
+        fits_stash,
+        inline::{self, Attempt},
+        open_cell,
     },
     sync::Look,
 };

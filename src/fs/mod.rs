@@ -49,9 +49,7 @@ mod buf;
 mod error;
 mod file;
 mod futures;
-mod inline;
 mod open_options;
-mod perform;
 pub(crate) mod sys;
 
 pub use buf::{IoBuf, IoBufMut, Slice, Spare};
@@ -59,5 +57,3 @@ pub use error::OpError;
 pub use file::File;
 pub use futures::{Len, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt};
 pub use open_options::OpenOptions;
-
-pub(crate) use perform::perform;

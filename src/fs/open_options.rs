@@ -1,7 +1,7 @@
 //! How a file is opened.
 
-use super::{File, inline, sys};
-use crate::engine::{Engine, HandleRef, Traits};
+use super::{File, sys};
+use crate::engine::{Engine, HandleRef, Traits, inline};
 use std::{io, path::Path};
 
 /// Options for opening a [`File`], with the names and the meaning of [`std::fs::OpenOptions`], and the

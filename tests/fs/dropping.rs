@@ -287,7 +287,7 @@ fn others_queued_behind_a_running_one_that_is_dropped() {
 }
 
 // A write of two pages whose first system call is cut short at the process's limit: the second would raise SIGXFSZ,
-// which stays pending in the worker, where all signals are blocked. Fails when `transfer` (fs/perform.rs) does not
+// which stays pending in the worker, where all signals are blocked. Fails when `transfer` (engine/perform.rs) does not
 // ask `abandoned()`.
 #[test]
 fn dropped_while_running_no_further_step_starts() {

@@ -411,7 +411,7 @@ fn operations_in_a_thread_that_is_ending() {
 }
 
 // A loop of inline hits never waits, and would keep a current-thread executor to itself. Fails when `attempt`
-// (fs/inline.rs) never returns Attempt::Yield.
+// (engine/inline.rs) never returns Attempt::Yield.
 #[test]
 fn a_loop_of_inline_hits_lets_a_second_task_run() {
     watchdog!();

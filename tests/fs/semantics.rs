@@ -545,7 +545,7 @@ fn the_largest_offset_is_an_error_and_never_the_cursor() {
     assert_eq!(io::read_to_string(&mut reader).unwrap(), "not to be taken");
 }
 
-// A wrong offset says nothing about the file system. Fails when `unusual` (fs/inline.rs) takes the EINVAL of a wrong
+// A wrong offset says nothing about the file system. Fails when `unusual` (engine/inline.rs) takes the EINVAL of a wrong
 // offset for a refusal of RWF_NOWAIT, and never tries again on this handle.
 #[test]
 fn a_refused_offset_does_not_switch_inline_reads_off() {
@@ -603,7 +603,7 @@ fn files_of_proc_and_sys_are_read_whole() {
     }
 }
 
-// A short count is not the end of the file: tokio#3803, ClickHouse#39800. Fails when `unusual` (fs/inline.rs) believes
+// A short count is not the end of the file: tokio#3803, ClickHouse#39800. Fails when `unusual` (engine/inline.rs) believes
 // a short count.
 #[test]
 fn a_range_that_is_cached_in_part_comes_whole() {

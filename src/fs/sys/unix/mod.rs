@@ -21,6 +21,12 @@ impl From<Errno> for Fault {
 }
 
 /// One pread(2).
+#[inline]
+pub(crate) fn read_into(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    rustix::io::pread(fd, buffer, offset)
+}
+
+/// One pread(2).
 ///
 /// # Safety
 /// `ptr` is valid for writes of `len` bytes, initialised or not, and nobody else uses them meanwhile.

@@ -1,4 +1,4 @@
-//! Signal dispositions in the child, and a mask for our own threads.
+//! Signal dispositions in the child.
 
 use super::raw;
 
@@ -19,23 +19,4 @@ pub(super) fn clear_handlers() -> Result<(), i32> {
         }
     }
     Ok(())
-}
-
-/// Runs `start` with signals blocked, so that a thread it starts has them blocked from its first instruction.
-///
-/// libc's own functions leave out the real-time signals that libc sends to every thread (for `setuid`, for
-/// example): a thread of ours that blocked them would hang whoever sends them.
-pub(super) fn blocked<T>(start: impl FnOnce() -> T) -> T {
-    // SAFETY: all zeros is a value of this type.
-    let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
-    let mut before = all;
-    // SAFETY: both sets are ours.
-    unsafe {
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-    }
-    let result = start();
-    // SAFETY: the set was filled above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
-    result
 }

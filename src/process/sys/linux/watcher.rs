@@ -22,8 +22,9 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use super::handles::{Identity, identity, off_standard};
 use super::handover::{Handover, Knock};
 use super::pid::{Pid, Seen};
-use super::{generation, raw, signals};
+use super::{generation, raw};
 use crate::process::sys::force::{self, Lack};
+use crate::thread;
 
 /// How often children without a pidfd, and those whose pidfd is readable though they have not ended (a tracer holds
 /// them), are looked at.
@@ -84,8 +85,7 @@ fn start(handed: &'static Handover<Orphan, Bell>, me: i32) -> io::Result<()> {
     }
     let ends = new_ends()?;
     let thread = std::thread::Builder::new().name("haft-reaper".into()).stack_size(128 * 1024);
-    signals::blocked(|| thread.spawn(move || run(handed, me, ends)))?;
-    Ok(())
+    thread::start(thread, move || run(handed, me, ends))
 }
 
 /// A bell's reader and writer. Neither waits: a full pipe wakes as well.

@@ -14,10 +14,10 @@
 //! * A task whose reads all hit never waits, and would keep its executor to itself. So now and then a read
 //!   yields once before it is tried: after [`BUDGET`] hits of up to a page, fewer of larger ones.
 
-use super::sys;
+use super::{Block, Handle, Lease, Outcome, Work, count};
 use crate::{
-    engine::{Block, Handle, Lease, Outcome, Work, count},
     force::{self, Lack},
+    fs::sys,
 };
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;

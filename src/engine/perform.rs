@@ -1,10 +1,7 @@
 //! Doing one operation, by as many system calls as it takes.
 
-use super::sys;
-use crate::{
-    engine::{Fault, Handle, Kind, Outcome, Work},
-    force::shortened,
-};
+use super::{Fault, Handle, Kind, Outcome, Work};
+use crate::{force::shortened, fs::sys};
 use rustix::io::Errno;
 
 /// Does `work` on the handle, step by step. Between two steps it asks whether anybody still wants it.
