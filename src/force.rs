@@ -10,6 +10,7 @@
 //! | `no_slots` | low numbers to bring high descriptors down to |
 //! | `no_watcher` | a thread for dropped children |
 //! | `no_nowait` | reading what is cached without waiting, as on a file system that refuses it |
+//! | `true_nowait` | the truth from such a read: as on the kernels 5.9 and 5.10 it ends with the first page |
 //! | `no_threads` | threads for the engine's pool |
 //! | `short_counts` | complete transfers: half of the pool's reads and writes are cut short at random |
 //!
@@ -27,6 +28,7 @@ pub(crate) enum Lack {
     Kcmp,
     Watcher,
     Nowait,
+    TrueNowait,
     Threads,
     FullCounts,
 }
@@ -49,6 +51,7 @@ pub(crate) fn lacks(what: Lack) -> bool {
         Lack::Kcmp => "no_kcmp",
         Lack::Watcher => "no_watcher",
         Lack::Nowait => "no_nowait",
+        Lack::TrueNowait => "true_nowait",
         Lack::Threads => "no_threads",
         Lack::FullCounts => "short_counts",
     };
