@@ -1,4 +1,4 @@
-//! Linux: one `clone` that shares memory, on the calling thread. [`launch`] has the protocol.
+//! Linux: one `clone` that shares memory, on the calling thread. [`launch`](mod@launch) has the protocol.
 
 mod busy;
 mod child;
