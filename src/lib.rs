@@ -103,8 +103,7 @@
 //! | [`fs`] | [`File`](fs::File), [`OpenOptions`](fs::OpenOptions), the buffers that async operations take, their futures |
 //! | [`engine`] | what carries async operations: [`Engine`](engine::Engine), its settings, and its [counters](engine::Stats) |
 //!
-//! What a user runs into sooner or later is in
-//! GOTCHAS.md, beside the sources: short, and worth reading before the first use.
+//! What a user runs into sooner or later is in [`gotchas`]: short, and worth reading before the first use.
 //!
 //! # Systems
 //!
@@ -126,6 +125,9 @@ pub mod process;
 mod sync;
 #[cfg(any(feature = "fs", feature = "process"))]
 mod thread;
+
+#[doc = include_str!("../GOTCHAS.md")]
+pub mod gotchas {}
 
 /// The examples of the README, compiled and run as those of the documentation are.
 #[cfg(all(doctest, feature = "process", feature = "fs"))]

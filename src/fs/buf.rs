@@ -11,6 +11,11 @@ use std::{
 /// Until the value is dropped or changed through `&mut`, [`as_io_ptr`](IoBuf::as_io_ptr) names the same
 /// [`io_len`](IoBuf::io_len) initialised bytes, *wherever the value itself is moved*: they lie on the heap, say,
 /// and not in the value. Nobody changes them meanwhile. The pointer is never null, not even to no bytes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the buffer of an async write",
+    note = "the system may read it after the future is dropped, so the future has to own it, and its bytes must stay \
+            in place when it moves: `Vec<u8>`, `Box<[u8]>`, `String`, `Arc<[u8]>` or `&'static [u8]`, say"
+)]
 pub unsafe trait IoBuf: Send + 'static {
     /// Where the bytes begin.
     fn as_io_ptr(&self) -> *const u8;
@@ -26,7 +31,7 @@ pub unsafe trait IoBuf: Send + 'static {
     /// ```
     /// use haft::fs::IoBuf;
     /// let part = vec![1, 2, 3, 4].slice(1..3);
-    /// assert_eq!(part.io_len(), 2);
+    /// assert_eq!(*part, [2, 3]);
     /// assert_eq!(part.into_inner(), [1, 2, 3, 4]);
     /// ```
     fn slice(self, range: impl RangeBounds<usize>) -> Slice<Self>
@@ -54,6 +59,11 @@ pub unsafe trait IoBuf: Send + 'static {
 /// # Safety
 /// As for [`IoBuf`], with [`as_io_mut_ptr`](IoBufMut::as_io_mut_ptr) and [`io_room`](IoBufMut::io_room) in place of
 /// its two; the bytes may be uninitialised, and nobody else reads or writes them meanwhile.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the buffer of an async read",
+    note = "the system may write to it after the future is dropped, so the future has to own it, and its bytes must \
+            stay in place when it moves: `Vec<u8>`, `Box<[u8]>` or `haft::fs::Spare(vec)`, say"
+)]
 pub unsafe trait IoBufMut: Send + 'static {
     /// Where the bytes to fill begin.
     fn as_io_mut_ptr(&mut self) -> *mut u8;
@@ -112,6 +122,30 @@ unsafe impl IoBufMut for Box<[u8]> {
 
     fn io_room(&self) -> usize {
         self.len()
+    }
+
+    unsafe fn set_filled(&mut self, _: usize) {}
+}
+
+// SAFETY: a box's bytes are on the heap.
+unsafe impl<const N: usize> IoBuf for Box<[u8; N]> {
+    fn as_io_ptr(&self) -> *const u8 {
+        self.as_ptr()
+    }
+
+    fn io_len(&self) -> usize {
+        N
+    }
+}
+
+// SAFETY: a box's bytes are on the heap.
+unsafe impl<const N: usize> IoBufMut for Box<[u8; N]> {
+    fn as_io_mut_ptr(&mut self) -> *mut u8 {
+        self.as_mut_ptr()
+    }
+
+    fn io_room(&self) -> usize {
+        N
     }
 
     unsafe fn set_filled(&mut self, _: usize) {}
@@ -239,6 +273,16 @@ impl<B> Slice<B> {
     }
 }
 
+/// The bytes of the part.
+impl<B: IoBuf> std::ops::Deref for Slice<B> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the buffer names initialised bytes, which nobody changes while it is borrowed.
+        unsafe { std::slice::from_raw_parts(self.as_io_ptr(), self.io_len()) }
+    }
+}
+
 // SAFETY: a part of stable bytes is stable. The range is held against the buffer's own length each time: `slice`
 // checked it, but a clone may be shorter.
 unsafe impl<B: IoBuf> IoBuf for Slice<B> {
@@ -308,8 +352,7 @@ mod tests {
     fn a_slice_is_of_the_bytes_that_its_range_names() {
         let mut slice = vec![0, 1, 2, 3, 4, 5].slice(1..=4).slice(1..);
         assert_eq!((slice.io_len(), slice.io_room()), (3, 3));
-        // SAFETY: three bytes of the vector.
-        assert_eq!(unsafe { std::slice::from_raw_parts(slice.as_io_ptr(), 3) }, [2, 3, 4]);
+        assert_eq!(*slice, [2, 3, 4]);
         assert_eq!(slice.as_io_mut_ptr().cast_const(), slice.as_io_ptr());
         assert_eq!(slice.into_inner().into_inner(), [0, 1, 2, 3, 4, 5]);
     }

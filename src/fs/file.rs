@@ -37,6 +37,14 @@ impl File {
         OpenOptions::new().write(true).create(true).truncate(true).open(path)
     }
 
+    /// Creates a file for reading and writing.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is one; else what open(2) reports, as [`std::fs::File::create_new`] does.
+    pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    }
+
     /// Options for opening a file; the same as [`OpenOptions::new`].
     pub fn options() -> OpenOptions {
         OpenOptions::new()

@@ -7,7 +7,8 @@ use std::{io, path::Path};
 /// Options for opening a [`File`], with the names and the meaning of [`std::fs::OpenOptions`], and the
 /// [engine](OpenOptions::engine) that is to carry the file's async operations.
 ///
-/// Every file is opened with `O_CLOEXEC`; to give it to a child process, pass it by name.
+/// Every file is opened with `O_CLOEXEC`. A child process gets it by [`Command::pass`](crate::process::Command::pass), or
+/// by [`Stdio::from_borrowed`](crate::process::Stdio::from_borrowed).
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {

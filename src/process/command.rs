@@ -417,7 +417,7 @@ impl Command {
     }
 }
 
-const SPENT: &str = "the pipe or socket went with an earlier launch of this command; set it again";
+const SPENT: &str = "the pipe or socket went with an earlier launch of this command; give it again, or build the command anew";
 
 fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)

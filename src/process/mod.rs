@@ -1,7 +1,8 @@
 //! Half A: launching processes that inherit exactly the handles you name.
 //!
 //! [`Command`], [`Child`] and [`Stdio`] carry the names, signatures and meaning of [`std::process`], so that changing
-//! the import is all it takes; [`ExitStatus`] and [`Output`] are std's. What haft does differently:
+//! the import is a beginning; [`ExitStatus`] and [`Output`] are std's. Not there yet is what std has for Unix alone, in
+//! its `CommandExt`: `pre_exec`, `exec`, `arg0`, `uid`, `gid`, `groups` and `process_group`. What haft does differently:
 //!
 //! * **A child gets its standard handles and nothing else**, whatever flags the parent's descriptors have.
 //!   [`Command::pass`] adds to them; [`Command::inherit`] with [`Inherit::All`] is what std does. So `make`'s
@@ -24,7 +25,7 @@
 //! command.arg("/proc/self/fd");
 //! assert_eq!(command.output()?.stdout, b"0\n1\n2\n3\n"); // 3 is the directory that ls reads
 //!
-//! // Hand one over by name.
+//! // Hand one over.
 //! let number = command.pass(&secret)?;
 //! let listed = String::from_utf8(command.output()?.stdout).unwrap();
 //! assert!(listed.lines().any(|line| line == number.to_string()));

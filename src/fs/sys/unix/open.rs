@@ -4,7 +4,6 @@ use super::retry;
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{CWD, Mode, OFlags, fcntl_getfl, openat},
-    io::Errno,
 };
 use std::{
     ffi::{CStr, CString},
@@ -30,16 +29,17 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The rules are std's: what makes no sense is EINVAL before the system is asked.
-    fn bits(&self) -> Result<OFlags, Errno> {
+    /// The rules are std's: what makes no sense is an error before the system is asked.
+    fn bits(&self) -> io::Result<OFlags> {
+        let senseless = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         let access = match (self.read, self.write) {
             (true, false) => OFlags::RDONLY,
             (false, true) => OFlags::WRONLY,
             (true, true) => OFlags::RDWR,
-            (false, false) => return Err(Errno::INVAL),
+            (false, false) => return senseless("a file is to be opened neither for reading nor for writing"),
         };
         if !self.write && (self.truncate || self.create || self.create_new) {
-            return Err(Errno::INVAL);
+            return senseless("a file is to be created or truncated, but not opened for writing");
         }
         let creation = match (self.create, self.truncate, self.create_new) {
             (_, _, true) => OFlags::CREATE | OFlags::EXCL,
