@@ -272,8 +272,8 @@ impl Pool {
             Completed::Wake(waker, cell) => {
                 let slept = waker.is_some();
                 if let Some(waker) = waker {
-                    // A waker is foreign code: it may take its time, or wait for what this pool has to do.
-                    // So this worker does not look while it runs.
+                    // A waker is foreign code: it may take its time, or wait for what this pool has to do. So this
+                    // worker does not look while it runs, and others are woken or started, up to the limit.
                     self.aside(shared, worker, || waker.wake());
                 }
                 if let Release::Idle(cell) = cell.let_go() {

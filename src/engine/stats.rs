@@ -10,7 +10,7 @@ use std::{
     cell::{Cell, RefCell},
     ptr::{NonNull, null},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*},
     },
 };
@@ -110,7 +110,7 @@ impl Blocks {
                     Some(claim) => claim.block,
                     None => {
                         claims.0.retain(|claim| !claim.owner.gone.load(Relaxed));
-                        let (index, block) = self.issue();
+                        let (index, block) = self.issue()?;
                         claims.0.push(Claim { owner: Arc::clone(self), index, block });
                         block
                     }
@@ -127,13 +127,22 @@ impl Blocks {
         self.gone.store(true, Relaxed);
     }
 
-    fn issue(&self) -> (usize, NonNull<Block>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A block for a thread that has none. `None` if the lock stays taken: it may have been taken at a fork, in whose
+    /// child nobody gives it back.
+    fn issue(&self) -> Option<(usize, NonNull<Block>)> {
+        let mut all = (0..1000).find_map(|_| match self.all.try_lock() {
+            Ok(all) => Some(all),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                std::thread::yield_now();
+                None
+            }
+        })?;
         let index = all.free.pop().unwrap_or_else(|| {
             all.blocks.push(Box::default());
             all.blocks.len() - 1
         });
-        (index, NonNull::from(&*all.blocks[index]))
+        Some((index, NonNull::from(&*all.blocks[index])))
     }
 
     pub(crate) fn sum(&self) -> Stats {

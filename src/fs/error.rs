@@ -56,7 +56,10 @@ impl<B> OpError<B> {
 
 impl<B> fmt::Debug for OpError<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpError").field("error", &self.error).field("done", &self.done).finish_non_exhaustive()
+        f.debug_struct("OpError")
+            .field("error", &self.error)
+            .field("done", &self.done)
+            .finish_non_exhaustive()
     }
 }
 

@@ -40,8 +40,8 @@ pub(crate) enum Kind {
 impl Stdio {
     /// The child shares the parent's handle.
     ///
-    /// On Unix a close-on-exec flag on the parent's descriptor does not keep it from the child, and one that is
-    /// closed in the parent is closed in the child.
+    /// On Unix, as in std, one that is closed in the parent, or has its close-on-exec flag set there, is closed in the
+    /// child.
     pub fn inherit() -> Stdio {
         Stdio(Kind::Inherit)
     }

@@ -44,6 +44,8 @@ refused! {
     pidfd_calls_refused_with_eperm: [SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd], EPERM;
     pidfd_calls_refused_with_enosys: [SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd], ENOSYS;
     kcmp_refused: [SYS_kcmp], EPERM;
+    limits_refused: [SYS_prlimit64, SYS_getrlimit], EPERM;
+    clone3_refused_with_eacces: [SYS_clone3], EACCES;
     everything_newer_refused_with_eperm:
         [SYS_clone3, SYS_close_range, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_kcmp, SYS_openat2, SYS_faccessat2,
          SYS_execveat, SYS_memfd_create], EPERM;

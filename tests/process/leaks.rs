@@ -100,6 +100,36 @@ fn a_passed_file_without_cloexec_flag_in_the_child() {
     }
 }
 
+// With a standard handle closed in the parent, what other launches open gets its number for a moment: pipes, pidfds, the
+// null device. Fails when `keep_standard` (sys/linux/child.rs) keeps what has close-on-exec.
+#[test]
+fn a_closed_standard_handle_stays_closed_while_others_launch() {
+    watchdog!();
+    isolated!({
+        // SAFETY: nobody in this process reads its standard input.
+        unsafe { libc::close(0) };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let got = fds_of(Command::new(kid!()).stdin(Stdio::inherit()));
+                        assert!(got.iter().all(|(number, _)| *number != 0), "{got:?}");
+                    }
+                });
+            }
+        });
+        // A file of the program's own with close-on-exec is nobody's standard input either, as in std.
+        let file = File::open(kid!()).unwrap();
+        assert_eq!(file.as_raw_fd(), 0);
+        let got = fds_of(Command::new(kid!()).stdin(Stdio::inherit()));
+        assert!(got.iter().all(|(number, _)| *number != 0), "{got:?}");
+        // One without is.
+        make_inheritable(&file);
+        let got = fds_of(Command::new(kid!()).stdin(Stdio::inherit()));
+        assert!(got.contains(&(0, id(&file))), "{got:?}");
+    });
+}
+
 #[test]
 fn a_passed_file_works_in_the_child() {
     let (mut read, write) = careless_pipe();

@@ -56,14 +56,15 @@ impl Flags {
 
 pub(crate) fn open(path: &Path, flags: &Flags) -> io::Result<OwnedFd> {
     let bits = flags.bits()?;
-    with_terminated(path, |path| Ok(retry(|| openat(CWD, path, bits, Mode::from_bits_retain(flags.mode as _)))?))
+    with_terminated(path, |path| {
+        Ok(retry(|| openat(CWD, path, bits, Mode::from_bits_retain(flags.mode as _)))?)
+    })
 }
 
 /// What the descriptor was opened with, as far as haft has to know it: (O_DIRECT, O_APPEND).
 pub(crate) fn status(fd: impl AsFd) -> (bool, bool) {
-    fcntl_getfl(fd).map_or((false, false), |flags| {
-        (flags.contains(OFlags::DIRECT), flags.contains(OFlags::APPEND))
-    })
+    fcntl_getfl(fd)
+        .map_or((false, false), |flags| (flags.contains(OFlags::DIRECT), flags.contains(OFlags::APPEND)))
 }
 
 /// As [`status`], of a file that is to be opened with these flags.

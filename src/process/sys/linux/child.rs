@@ -139,14 +139,22 @@ fn move_descriptors(task: &Task<'_>) -> Result<(), i32> {
                 let number = task.lifted.get(lift).map_or(-1, |place| place.load(Relaxed));
                 raw::dup3(number, target, 0)?;
             }
-            Move::Keep { number, .. } => match raw::fcntl(number, libc::F_SETFD, 0) {
-                // A standard handle that the parent has closed is closed in the child too.
-                Err(libc::EBADF) if number < 3 => {}
-                result => drop(result?),
-            },
+            Move::Keep { number, .. } if number < 3 => keep_standard(number)?,
+            Move::Keep { number, .. } => drop(raw::fcntl(number, libc::F_SETFD, 0)?),
         }
     }
     Ok(())
+}
+
+/// Leaves a standard handle of the parent as it is: closed, if it is closed there or has close-on-exec, as in std. The
+/// latter is most often somebody's new descriptor (a pipe, a pidfd, a file), which got the number of a closed standard
+/// handle: no program means that by its standard input.
+fn keep_standard(number: i32) -> Result<(), i32> {
+    match raw::fcntl(number, libc::F_GETFD, 0) {
+        Err(libc::EBADF) => Ok(()),
+        Ok(flags) if flags & libc::FD_CLOEXEC as usize != 0 => raw::close(number).map(drop),
+        result => result.map(drop),
+    }
 }
 
 /// Duplicates to the lowest free number that is no target, with close-on-exec.

@@ -189,8 +189,12 @@ fn clone(stack: &Stack, task: &Task<'_>) -> Result<Pid, i32> {
         // suspended, and the task outlives the child's use of it.
         let number = unsafe { raw::clone3(&args, child::run, (&raw const *task).cast_mut().cast()) };
         match number {
-            // Absent, without CLONE_CLEAR_SIGHAND (before 5.5), or refused by a sandbox.
-            Err(libc::ENOSYS | libc::EINVAL | libc::EPERM) => {}
+            // These clone has as well.
+            Err(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) => {
+                return number.map(|number| pid(number, task));
+            }
+            // Absent, without CLONE_CLEAR_SIGHAND (before 5.5), or refused by a sandbox, with whatever number.
+            Err(_) => {}
             number => return number.map(|number| pid(number, task)),
         }
     }

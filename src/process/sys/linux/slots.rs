@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Resource, getrlimit};
 
 use super::handles::{Identity, identity};
 use super::raw;
@@ -85,8 +84,10 @@ pub(super) fn reserve_if_worthwhile() {
     if TRIED.load(Ordering::Relaxed) || force::lacks(Lack::Slots) {
         return;
     }
-    // No limit is above every number.
-    if getrlimit(Resource::Nofile).current.is_none_or(|limit| limit > WORTHWHILE) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is ours. A sandbox may refuse the call; then the limit stays 0, as not worthwhile.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    if limit.rlim_cur > WORTHWHILE {
         TRIED.store(true, Ordering::Relaxed);
         // Without slots launches cost more; nothing else changes.
         let _ = reserve();
