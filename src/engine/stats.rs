@@ -13,6 +13,7 @@ use std::{
         Arc, Mutex, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*},
     },
+    time::{Duration, Instant},
 };
 
 /// What an engine has done since it was made: a snapshot that [`Engine::stats`](super::Engine::stats) takes.
@@ -69,6 +70,9 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
 
+/// How long a thread waits for its block. The lock is held for a moment only, but its holder may be off its processor.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// All blocks of an engine.
 #[derive(Default)]
 pub(crate) struct Blocks {
@@ -87,14 +91,14 @@ struct Registry {
 }
 
 impl Blocks {
-    /// The calling thread's block; `None` in a thread that is ending and has given its blocks back.
+    /// The calling thread's block; `None` in a thread that is ending and has given its blocks back, or could get none.
     #[inline]
     pub(crate) fn current(self: &Arc<Blocks>) -> Option<&Block> {
         let (owner, block) = LAST.get();
         if owner == Arc::as_ptr(self) {
             // SAFETY: LAST names a block that this thread holds; CLAIMS keeps its engine's blocks alive,
-            // and clears LAST before it lets go.
-            return Some(unsafe { &*block });
+            // and clears LAST before it lets go. It is null where there was none to be had.
+            return unsafe { block.as_ref() };
         }
         // SAFETY: blocks live as long as `self`.
         self.claim().map(|block| unsafe { block.as_ref() })
@@ -110,7 +114,10 @@ impl Blocks {
                     Some(claim) => claim.block,
                     None => {
                         claims.0.retain(|claim| !claim.owner.gone.load(Relaxed));
-                        let (index, block) = self.issue()?;
+                        let Some((index, block)) = self.issue() else {
+                            LAST.set((Arc::as_ptr(self), null()));
+                            return None;
+                        };
                         claims.0.push(Claim { owner: Arc::clone(self), index, block });
                         block
                     }
@@ -127,17 +134,18 @@ impl Blocks {
         self.gone.store(true, Relaxed);
     }
 
-    /// A block for a thread that has none. `None` if the lock stays taken: it may have been taken at a fork, in whose
-    /// child nobody gives it back.
+    /// A block for a thread that has none. `None` if the lock stays taken for [`PATIENCE`]: it was taken at a fork, and in
+    /// the child nobody gives it back.
     fn issue(&self) -> Option<(usize, NonNull<Block>)> {
-        let mut all = (0..1000).find_map(|_| match self.all.try_lock() {
-            Ok(all) => Some(all),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                std::thread::yield_now();
-                None
+        let until = Instant::now() + PATIENCE;
+        let mut all = loop {
+            match self.all.try_lock() {
+                Ok(all) => break all,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if Instant::now() > until => return None,
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
             }
-        })?;
+        };
         let index = all.free.pop().unwrap_or_else(|| {
             all.blocks.push(Box::default());
             all.blocks.len() - 1
