@@ -447,53 +447,52 @@ fn drop_running() {
 fn a_program_that_takes_over_the_watchers_numbers_keeps_its_files_and_its_children_are_reaped() {
     watchdog!();
     // At once, each number going from us to the program's file, or all closed first.
-    for mode in ["at once", "closed first"] {
-        isolated!([("MODE", mode)], {
-            let mode = std::env::var("MODE").unwrap();
-            let own: Vec<std::fs::File> = (0..3)
-                .map(|_| {
-                    let mut file = tempfile::tempfile().unwrap();
-                    file.write_all(b"the program's").unwrap();
-                    std::io::Seek::rewind(&mut file).unwrap();
-                    file
-                })
-                .collect();
-            let theirs = haft_tests::open_descriptors();
-            drop(Command::new(kid!()).args(["exit-after", "1000", "0"]).spawn().unwrap());
-            // The watcher runs, and has what it needs.
-            std::thread::sleep(Duration::from_millis(200));
-            let ours: Vec<i32> = haft_tests::open_descriptors().difference(&theirs).copied().collect();
-            assert!(!ours.is_empty());
-            let use_for = |fd: i32| {
-                use std::os::fd::AsRawFd;
-                // SAFETY: what a program does that hands out numbers as it pleases.
-                assert_eq!(unsafe { libc::dup2(own[fd as usize % 3].as_raw_fd(), fd) }, fd);
-            };
-            if mode == "closed first" {
-                for &fd in &ours {
-                    // SAFETY: as above.
-                    unsafe { libc::close(fd) };
-                }
-            }
-            ours.iter().for_each(|&fd| use_for(fd));
-            for _ in 0..3 {
-                drop_running();
-            }
-            let reaped = eventually(Duration::from_secs(10), || children().is_empty());
-            assert!(reaped, "{:?}", children());
-            // And once more, with whatever watches by now.
-            drop_running();
-            assert!(eventually(Duration::from_secs(10), || children().is_empty()), "{:?}", children());
+    let modes = ["at once", "closed first"].map(|mode| vec![("MODE", mode)]);
+    haft_tests::run_isolated_each(haft_tests::test_name!(), &modes, || {
+        let mode = std::env::var("MODE").unwrap();
+        let own: Vec<std::fs::File> = (0..3)
+            .map(|_| {
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(b"the program's").unwrap();
+                std::io::Seek::rewind(&mut file).unwrap();
+                file
+            })
+            .collect();
+        let theirs = haft_tests::open_descriptors();
+        drop(Command::new(kid!()).args(["exit-after", "1000", "0"]).spawn().unwrap());
+        // The watcher runs, and has what it needs.
+        std::thread::sleep(Duration::from_millis(200));
+        let ours: Vec<i32> = haft_tests::open_descriptors().difference(&theirs).copied().collect();
+        assert!(!ours.is_empty());
+        let use_for = |fd: i32| {
+            use std::os::fd::AsRawFd;
+            // SAFETY: what a program does that hands out numbers as it pleases.
+            assert_eq!(unsafe { libc::dup2(own[fd as usize % 3].as_raw_fd(), fd) }, fd);
+        };
+        if mode == "closed first" {
             for &fd in &ours {
-                assert_eq!(haft_tests::id_of(fd), Some(haft_tests::id(&own[fd as usize % 3])), "{fd}");
+                // SAFETY: as above.
+                unsafe { libc::close(fd) };
             }
-            for mut file in own {
-                let mut text = String::new();
-                file.read_to_string(&mut text).unwrap();
-                assert_eq!(text, "the program's");
-            }
-        });
-    }
+        }
+        ours.iter().for_each(|&fd| use_for(fd));
+        for _ in 0..3 {
+            drop_running();
+        }
+        let reaped = eventually(Duration::from_secs(10), || children().is_empty());
+        assert!(reaped, "{:?}", children());
+        // And once more, with whatever watches by now.
+        drop_running();
+        assert!(eventually(Duration::from_secs(10), || children().is_empty()), "{:?}", children());
+        for &fd in &ours {
+            assert_eq!(haft_tests::id_of(fd), Some(haft_tests::id(&own[fd as usize % 3])), "{fd}");
+        }
+        for mut file in own {
+            let mut text = String::new();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "the program's");
+        }
+    });
 }
 
 /// Runs `body` in a forked process; whether it said true there.
