@@ -373,6 +373,7 @@ at_depth! { inline
     inline_reads_allocate_nothing_one_at_a_time: inline(1);
     inline_reads_allocate_nothing_32_at_a_time: inline(32);
     inline_reads_allocate_nothing_1000_at_a_time: inline(1000);
+    open_read_close_allocates_nothing_inline: open_read_close_inline(500);
 }
 
 at_depth! {
@@ -380,7 +381,6 @@ at_depth! {
     pool_operations_allocate_nothing_32_at_a_time: through_the_pool(32);
     pool_operations_allocate_nothing_1000_at_a_time: through_the_pool(1000);
     sync_methods_allocate_nothing: sync_methods(200);
-    open_read_close_allocates_nothing_inline: open_read_close_inline(500);
     open_read_close_allocates_nothing_through_the_pool: open_read_close_pool(500);
     ten_thousand_operations_dropped_while_queued_allocate_nothing: dropped_while_queued(10_000);
     operations_under_tokio_allocate_nothing: under_tokio(1000);
