@@ -125,6 +125,9 @@ pub mod process;
 mod sync;
 #[cfg(any(feature = "fs", feature = "process"))]
 mod thread;
+#[cfg(all(windows, any(feature = "fs", feature = "process")))]
+#[cfg_attr(not(all(feature = "fs", feature = "process")), allow(dead_code))]
+mod windows;
 
 #[doc = include_str!("../GOTCHAS.md")]
 pub mod gotchas {}

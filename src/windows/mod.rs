@@ -1,0 +1,30 @@
+//! What both halves need of Windows: calls on overlapped handles that are waited for on the spot, and pipes.
+
+mod overlapped;
+pub(crate) mod pipe;
+
+pub(crate) use overlapped::finished;
+
+use std::os::windows::io::{FromRawHandle, OwnedHandle};
+use windows_sys::Win32::Foundation::{GetLastError, HANDLE};
+
+/// The calling thread's last error.
+pub(crate) fn last_error() -> u32 {
+    // SAFETY: it reads a number of the calling thread's.
+    unsafe { GetLastError() }
+}
+
+/// Takes over a handle that a call has just made.
+///
+/// # Safety
+/// It is open and nobody else's.
+pub(crate) unsafe fn owned(handle: HANDLE) -> OwnedHandle {
+    // SAFETY: the caller's.
+    unsafe { OwnedHandle::from_raw_handle(handle) }
+}
+
+/// A string as the system takes it, with the NUL that ends it.
+pub(crate) fn terminated(string: &std::ffi::OsStr) -> Vec<u16> {
+    use std::os::windows::ffi::OsStrExt;
+    string.encode_wide().chain([0]).collect()
+}

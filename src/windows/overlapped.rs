@@ -1,0 +1,83 @@
+//! One call on a handle that was opened for overlapped I/O, and its end.
+
+use super::{last_error, owned};
+use std::{
+    os::windows::io::{AsRawHandle, BorrowedHandle, OwnedHandle},
+    ptr::null,
+};
+use windows_sys::{
+    Win32::{
+        Foundation::{ERROR_IO_PENDING, HANDLE, TRUE},
+        System::{
+            IO::{GetOverlappedResult, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0},
+            Threading::CreateEventW,
+        },
+    },
+    core::BOOL,
+};
+
+thread_local! {
+    /// The event that this thread's calls wait for: one at a time, so one is enough.
+    static EVENT: Option<OwnedHandle> = event().ok();
+}
+
+/// An event that is reset by hand; every overlapped call resets it as it begins.
+fn event() -> Result<OwnedHandle, u32> {
+    // SAFETY: no name and no attributes are given.
+    let event = unsafe { CreateEventW(null(), TRUE, 0, null()) };
+    // SAFETY: the event was made a moment ago.
+    if event.is_null() { Err(last_error()) } else { Ok(unsafe { owned(event) }) }
+}
+
+/// Makes an overlapped call at `offset` and waits for its end; gives the number of bytes, or the error.
+///
+/// The event's lowest bit is set, so that a completion port which the handle may be bound to gets no packet.
+///
+/// # References
+/// * [`GetQueuedCompletionStatus`](https://learn.microsoft.com/windows/win32/api/ioapiset/nf-ioapiset-getqueuedcompletionstatus),
+///   its remarks on the event's low-order bit
+pub(crate) fn finished(
+    handle: BorrowedHandle<'_>,
+    offset: u64,
+    call: impl FnOnce(HANDLE, *mut OVERLAPPED) -> BOOL,
+) -> Result<usize, u32> {
+    let mut call = Some(call);
+    let mut with = |event: &OwnedHandle| {
+        let call = call.take().expect("only one event is tried");
+        finished_with(handle, event.as_raw_handle(), offset, call)
+    };
+    // While the thread ends its event may be gone already.
+    match EVENT.try_with(|event| event.as_ref().map(&mut with)) {
+        Ok(Some(result)) => result,
+        _ => with(&event()?),
+    }
+}
+
+fn finished_with(
+    handle: BorrowedHandle<'_>,
+    event: HANDLE,
+    offset: u64,
+    call: impl FnOnce(HANDLE, *mut OVERLAPPED) -> BOOL,
+) -> Result<usize, u32> {
+    let mut overlapped = OVERLAPPED {
+        Internal: 0,
+        InternalHigh: 0,
+        Anonymous: OVERLAPPED_0 {
+            Anonymous: OVERLAPPED_0_0 { Offset: offset as u32, OffsetHigh: (offset >> 32) as u32 },
+        },
+        hEvent: (event as usize | 1) as HANDLE,
+    };
+    let handle = handle.as_raw_handle();
+    if call(handle, &raw mut overlapped) == 0 {
+        let error = last_error();
+        if error != ERROR_IO_PENDING {
+            return Err(error);
+        }
+    }
+    let mut moved = 0;
+    // SAFETY: the call began with this structure, which stays in place until the wait is over.
+    if unsafe { GetOverlappedResult(handle, &raw const overlapped, &raw mut moved, TRUE) } == 0 {
+        return Err(last_error());
+    }
+    Ok(moved as usize)
+}
