@@ -102,6 +102,7 @@
 //! | [`process`] | [`Command`](process::Command), [`Child`](process::Child), [`Stdio`](process::Stdio), [`Inherit`](process::Inherit), [`LaunchError`](process::LaunchError) |
 //! | [`fs`] | [`File`](fs::File), [`OpenOptions`](fs::OpenOptions), the buffers that async operations take, their futures |
 //! | [`engine`] | what carries async operations: [`Engine`](engine::Engine), its settings, and its [counters](engine::Stats) |
+//! | [`room_lock`] | [`RoomLock`](room_lock::RoomLock): who is in one room shares it, nobody starves |
 //!
 //! What a user runs into sooner or later is in [`gotchas`]: short, and worth reading before the first use.
 //!
@@ -123,6 +124,8 @@ pub mod process;
 #[cfg(any(feature = "fs", feature = "process"))]
 #[cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 mod sync;
+#[cfg(any(feature = "fs", feature = "process"))]
+pub use sync::room_lock;
 #[cfg(any(feature = "fs", feature = "process"))]
 mod thread;
 #[cfg(all(windows, any(feature = "fs", feature = "process")))]

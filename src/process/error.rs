@@ -7,7 +7,7 @@ use std::{error, fmt, io};
 /// The steps of a launch, in the order in which they are taken.
 ///
 /// The numbers are those of the protocol chapters at the head of each launcher. Not every launch takes every step:
-/// the working directory, for example, is only changed when the command asks for it.
+/// the working directory, for example, is only changed when the command asks for it. Some belong to one system alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Step {
@@ -31,12 +31,19 @@ pub enum Step {
     MoveDescriptors = 9,
     /// The caller's signal mask is put back.
     SignalMask = 10,
-    /// The program is executed.
-    Execute = 11,
+    /// Windows: the handles that the child is given are made inheritable.
+    Inheritable = 11,
+    /// Windows: a job object for the child is made.
+    Job = 12,
+    /// Windows: the attributes of the new process are put together, the list of its handles among them.
+    Attributes = 13,
+    /// The program is executed. On Windows this makes the child as well.
+    Execute = 14,
 }
 
 impl Step {
-    /// Every step, in order.
+    /// Every step that launches on this system take, in order.
+    #[cfg(unix)]
     pub const ALL: [Step; 11] = [
         Step::Stdio,
         Step::Resolve,
@@ -48,6 +55,18 @@ impl Step {
         Step::CloseDescriptors,
         Step::MoveDescriptors,
         Step::SignalMask,
+        Step::Execute,
+    ];
+
+    /// Every step that launches on this system take, in order.
+    #[cfg(windows)]
+    pub const ALL: [Step; 7] = [
+        Step::Stdio,
+        Step::Resolve,
+        Step::WorkingDirectory,
+        Step::Inheritable,
+        Step::Job,
+        Step::Attributes,
         Step::Execute,
     ];
 
@@ -65,6 +84,9 @@ impl Step {
             Step::MoveDescriptors => "MoveDescriptors",
             Step::SignalMask => "SignalMask",
             Step::Execute => "Execute",
+            Step::Inheritable => "Inheritable",
+            Step::Job => "Job",
+            Step::Attributes => "Attributes",
         }
     }
 
@@ -82,6 +104,9 @@ impl Step {
             Step::MoveDescriptors => "give the child",
             Step::SignalMask => "restore the signal mask",
             Step::Execute => "execute",
+            Step::Inheritable => "make inheritable",
+            Step::Job => "make a job object for the child",
+            Step::Attributes => "put the attributes of the child together",
         }
     }
 }
@@ -142,6 +167,8 @@ pub enum Object {
     Stream(Stream),
     /// The descriptor that the child was to see under this number.
     Descriptor(i32),
+    /// The handle that the child was to see under this value.
+    Handle(usize),
 }
 
 impl fmt::Display for Object {
@@ -157,6 +184,7 @@ impl fmt::Display for Object {
             Object::Variable(name) => write!(f, " environment variable {name:?}"),
             Object::Stream(stream) => write!(f, " {stream}"),
             Object::Descriptor(number) => write!(f, " descriptor {number}"),
+            Object::Handle(value) => write!(f, " handle {value:#x}"),
         }
     }
 }
@@ -166,6 +194,7 @@ pub(crate) enum Cause {
     /// The system refused.
     Os(i32),
     /// The child died of this signal before it executed the program.
+    #[cfg_attr(windows, allow(dead_code, reason = "Windows has no signals"))]
     Signal(i32),
     /// The command asks for something that cannot be; nothing was started.
     Invalid(&'static str),

@@ -1,6 +1,7 @@
 //! Which handles a child gets besides its three standard ones.
 
 use std::fmt;
+#[cfg(unix)]
 use std::os::fd::RawFd;
 
 /// Which of the parent's handles a child gets.
@@ -8,8 +9,10 @@ use std::os::fd::RawFd;
 /// ```
 /// use haft::process::{Command, Inherit};
 ///
-/// // As std does it: whatever is not marked close-on-exec reaches the child.
+/// // As std does it: whatever is inheritable reaches the child.
+/// # #[cfg(unix)]
 /// let status = Command::new("true").inherit(Inherit::All).status()?;
+/// # #[cfg(unix)]
 /// assert!(status.success());
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -19,8 +22,9 @@ pub enum Inherit {
     /// parent's others have. The default.
     #[default]
     Named,
-    /// Besides, every handle that is inheritable: on Unix each descriptor without the close-on-exec flag. What
-    /// other threads have open at that moment is a matter of luck.
+    /// Besides, every handle that is inheritable: on Unix each descriptor without the close-on-exec flag, on Windows each
+    /// handle with `HANDLE_FLAG_INHERIT`. What other threads have open at that moment is a matter of luck, but what
+    /// haft makes inheritable for another launch is not among it.
     All,
 }
 
@@ -29,18 +33,31 @@ pub enum Inherit {
 /// It displays as the number to put on the child's command line or in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Passed {
+    #[cfg(unix)]
     pub(crate) number: RawFd,
+    #[cfg(windows)]
+    pub(crate) value: usize,
 }
 
 impl Passed {
     /// The number of the descriptor in the child.
+    #[cfg(unix)]
     pub fn number(self) -> RawFd {
         self.number
+    }
+
+    /// The value of the handle, or socket, in the child.
+    #[cfg(windows)]
+    pub fn value(self) -> usize {
+        self.value
     }
 }
 
 impl fmt::Display for Passed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.number.fmt(f)
+        #[cfg(unix)]
+        return self.number.fmt(f);
+        #[cfg(windows)]
+        return self.value.fmt(f);
     }
 }

@@ -38,20 +38,34 @@
 
 mod child;
 mod command;
-mod diagnose;
 mod error;
 mod inherit;
+mod name;
 mod plan;
+#[cfg(windows)]
+#[allow(clippy::module_inception, reason = "it is named after its type")]
+mod process;
 mod stdio;
 mod sys;
+#[cfg(windows)]
+mod usage;
+#[cfg(windows)]
+mod wait;
 
 pub use std::process::{ExitCode, ExitStatus, Output, Termination, abort, exit, id};
 
 pub use child::Child;
+#[cfg(windows)]
+pub use command::Pass;
 pub use command::{Command, CommandArgs, CommandEnvs};
 pub use error::{LaunchError, Object, Step, Stream};
 pub use inherit::{Inherit, Passed};
+#[cfg(windows)]
+pub use process::Process;
 pub use stdio::{ChildStderr, ChildStdin, ChildStdout, Stdio};
+
+#[cfg(windows)]
+pub use usage::Usage;
 
 /// Takes 64 low descriptor numbers now, so that launches stay as cheap with thousands of open files as with a few.
 ///

@@ -4,13 +4,19 @@
 //! Every type whose correctness depends on the order of memory accesses takes its atomics, locks and cells
 //! from here, so that loom runs the shipped type and never a copy of it.
 
+pub mod room_lock;
+
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
 };
 #[cfg(not(loom))]
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
+};
 
 use std::sync::PoisonError;
 

@@ -3,7 +3,7 @@
 mod overlapped;
 pub(crate) mod pipe;
 
-pub(crate) use overlapped::finished;
+pub(crate) use overlapped::{finished, is_overlapped};
 
 use std::os::windows::io::{FromRawHandle, OwnedHandle};
 use windows_sys::Win32::Foundation::{GetLastError, HANDLE};

@@ -6,10 +6,13 @@ use std::{
     ptr::null,
 };
 use windows_sys::{
+    Wdk::Storage::FileSystem::{
+        FILE_SYNCHRONOUS_IO_ALERT, FILE_SYNCHRONOUS_IO_NONALERT, FileModeInformation, NtQueryInformationFile,
+    },
     Win32::{
         Foundation::{ERROR_IO_PENDING, HANDLE, TRUE},
         System::{
-            IO::{GetOverlappedResult, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0},
+            IO::{GetOverlappedResult, IO_STATUS_BLOCK, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0},
             Threading::CreateEventW,
         },
     },
@@ -80,4 +83,26 @@ fn finished_with(
         return Err(last_error());
     }
     Ok(moved as usize)
+}
+
+/// Whether a handle was opened for overlapped I/O: then the system does not wait in its calls. So counts a handle that
+/// cannot be asked, such as one of a console, as one that does.
+///
+/// # References
+/// * [`FILE_MODE_INFORMATION`](https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_mode_information)
+pub(crate) fn is_overlapped(handle: BorrowedHandle<'_>) -> bool {
+    const SYNCHRONOUS: u32 = FILE_SYNCHRONOUS_IO_ALERT | FILE_SYNCHRONOUS_IO_NONALERT;
+    let mut mode = 0_u32;
+    let mut status = IO_STATUS_BLOCK::default();
+    // SAFETY: the places are this frame's, and a FILE_MODE_INFORMATION is one number.
+    let answer = unsafe {
+        NtQueryInformationFile(
+            handle.as_raw_handle(),
+            &raw mut status,
+            (&raw mut mode).cast(),
+            size_of_val(&mode) as u32,
+            FileModeInformation,
+        )
+    };
+    answer >= 0 && mode & SYNCHRONOUS == 0
 }

@@ -98,6 +98,8 @@ fn provoke(
         Step::Unshare => None,
         // Only a call with arguments that are wrong could fail.
         Step::Signals | Step::SignalMask => None,
+        // Windows has these.
+        Step::Inheritable | Step::Job | Step::Attributes => None,
         Step::WorkingDirectory => {
             rounds(&mut || {
                 let mut c = full(shared);
@@ -192,7 +194,13 @@ fn every_step_made_to_fail_leaves_nothing() {
     /// Whether the child takes this step, and so can die of a signal at it.
     fn in_the_child(step: Step) -> bool {
         match step {
-            Step::Resolve | Step::Stdio | Step::Stack | Step::Clone => false,
+            Step::Resolve
+            | Step::Stdio
+            | Step::Stack
+            | Step::Clone
+            | Step::Inheritable
+            | Step::Job
+            | Step::Attributes => false,
             Step::Unshare
             | Step::Signals
             | Step::WorkingDirectory

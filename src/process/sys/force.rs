@@ -4,6 +4,7 @@
 //! number lets the child die of that signal there instead. Without that `cfg` no step fails by itself.
 
 use super::Step;
+#[cfg(unix)]
 pub(crate) use crate::force::{Lack, lacks};
 
 #[cfg(not(haft_test))]

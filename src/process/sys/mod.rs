@@ -2,22 +2,28 @@
 //!
 //! What a backend gives:
 //! * `launch(&Plan) -> Result<Launched, Failure>`: makes the child and returns once it runs the program;
-//! * `Pid`: a child of ours, to observe, reap and signal;
-//! * `watch(Pid)`: reaps a child that nobody waits for any more;
+//! * `explain(&Command, &Plan, Failure)`: the error of a failed launch, with its object;
+//! * `Pid`: a child of ours, to observe and end;
+//! * on Unix `Seen`, what a look at one found, and `watch(Pid)`: reaps a child that nobody waits for any more;
+//! * on Windows `on_exit(&Pid, …)`: tells when it has ended;
 //! * `reserve()`: takes what keeps launching flat in the number of open files;
-//! * `null(Use)`, `pipe(Use)`, `duplicate(handle)`: handles for a child that no other child gets;
-//! * `has_other_end(handle)`, `same_file(handle, handle)`: what a handle is;
-//! * `drain_both(…)`: reads two pipes at once.
+//! * `Handle`, `AsHandle`: what the system's handles are in std;
+//! * `null(Use)`, `pipe(Use, overlapped)`, `duplicate(handle)`: handles for a child that no other child gets;
+//! * `Source`, `standard(Stream)`, `source(&Handle)`: where a standard handle of the child comes from;
+//! * `has_other_end(handle)`: what a handle is;
+//! * `ReadEnd`, `WriteEnd`: the parent's ends of pipes; `drain_both(…)`: reads two of them at once.
 
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{
-    Launched, Pid, Seen, Use, drain_both, duplicate, has_other_end, launch, null, pipe, reserve, same_file,
-    watch,
-};
+pub(crate) use linux::*;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(crate) use windows::*;
+
+#[cfg(not(any(target_os = "linux", windows)))]
 compile_error!(
     "haft::process has no backend for this system yet; build with `--no-default-features --features fs`"
 );
@@ -34,11 +40,19 @@ pub(crate) struct Failure {
     pub(crate) os: Os,
 }
 
+/// Which way a child uses a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Reads,
+    Writes,
+}
+
 /// The system's reason for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Os {
     /// A call was refused with this number.
     Errno(i32),
     /// The child died of this signal before it executed the program.
+    #[cfg(unix)]
     Killed(i32),
 }

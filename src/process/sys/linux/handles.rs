@@ -5,11 +5,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
-/// Which way a child uses a handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    Reads,
-    Writes,
+use crate::process::error::Stream;
+use crate::process::sys::Use;
+
+/// The parent's descriptor that becomes one of the child's.
+pub(crate) type Source = RawFd;
+
+pub(crate) fn standard(stream: Stream) -> Source {
+    stream as Source
+}
+
+pub(crate) fn source(fd: &OwnedFd) -> Source {
+    fd.as_raw_fd()
 }
 
 /// The null device.
@@ -21,8 +28,8 @@ pub(crate) fn null(child: Use) -> io::Result<OwnedFd> {
     off_standard(rustix::fs::open(c"/dev/null", access | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// A pipe: the child's end and the parent's end.
-pub(crate) fn pipe(child: Use) -> io::Result<(OwnedFd, OwnedFd)> {
+/// A pipe: the child's end and the parent's end. One kind serves sync and async calls.
+pub(crate) fn pipe(child: Use, _overlapped: bool) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     let reader = off_standard(reader.into())?;
     let writer = off_standard(writer.into())?;
@@ -34,18 +41,18 @@ pub(crate) fn pipe(child: Use) -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// A duplicate with close-on-exec that is none of 0, 1 and 2: where a standard descriptor of the parent is closed,
 /// a new one would take its number and be inherited under it.
-pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+pub(crate) fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
 }
 
 /// Moves a descriptor that we made off the standard numbers.
 pub(super) fn off_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() > 2 { Ok(fd) } else { duplicate(fd.as_fd()) }
+    if fd.as_raw_fd() > 2 { Ok(fd) } else { duplicate(&fd) }
 }
 
 /// Whether somebody may wait for the other end of it: a command that keeps such a thing open after the launch keeps
 /// that somebody waiting.
-pub(crate) fn has_other_end(fd: BorrowedFd<'_>) -> bool {
+pub(crate) fn has_other_end(fd: impl AsFd) -> bool {
     fstat(fd)
         .is_ok_and(|stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::Socket))
 }

@@ -21,7 +21,7 @@
 //!                                                          9  MoveDescriptors    lift, then place
 //!                                                          8  CloseDescriptors   all but the targets
 //!                                                          10 SignalMask         the caller's
-//!                                                          11 Execute            each candidate
+//!                                                          14 Execute            each candidate
 //!                      signal mask restored
 //!                      slots put back
 //!                      report read; was it executed?

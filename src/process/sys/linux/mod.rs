@@ -3,6 +3,7 @@
 mod busy;
 mod child;
 mod close;
+mod diagnose;
 mod drain;
 mod generation;
 mod handles;
@@ -17,8 +18,12 @@ mod slots;
 mod stack;
 mod watcher;
 
+pub(crate) use std::io::{PipeReader as ReadEnd, PipeWriter as WriteEnd};
+pub(crate) use std::os::fd::{AsFd as AsHandle, OwnedFd as Handle};
+
+pub(crate) use diagnose::explain;
 pub(crate) use drain::drain_both;
-pub(crate) use handles::{Use, duplicate, has_other_end, null, pipe};
+pub(crate) use handles::{Source, duplicate, has_other_end, null, pipe, source, standard};
 pub(crate) use launch::{Launched, launch};
 pub(crate) use pid::{Pid, Seen};
 pub(crate) use same_file::same_file;

@@ -1,18 +1,30 @@
 //! [`Command`]: what to launch, and with what.
 
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
 use std::collections::{BTreeMap, btree_map};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::{fmt, io, slice};
 
 use super::child::Child;
 use super::error::{Cause, LaunchError, Object, Step, Stream};
-use super::inherit::{Inherit, Passed};
-use super::plan::{Environment, Parent, Plan};
+use super::inherit::Inherit;
+use super::name::Name;
+use super::plan::Plan;
 use super::stdio::{ChildStderr, ChildStdin, ChildStdout, Kind, Stdio};
-use super::sys::{self, Use, force};
-use super::{ExitStatus, Output, diagnose};
+use super::sys::{self, Handle, Use, force};
+use super::{ExitStatus, Output};
+
+#[cfg(unix)]
+pub(crate) use unix::PassedHandle;
+#[cfg(windows)]
+pub use windows::Pass;
+#[cfg(windows)]
+pub(crate) use windows::{PassedHandle, Settings};
 
 /// A process to launch.
 ///
@@ -31,24 +43,14 @@ pub struct Command {
     pub(crate) args: Vec<OsString>,
     pub(crate) clear_environment: bool,
     /// Changes to the parent's environment; `None` removes.
-    pub(crate) variables: BTreeMap<OsString, Option<OsString>>,
+    pub(crate) variables: BTreeMap<Name, Option<OsString>>,
     pub(crate) directory: Option<PathBuf>,
     pub(crate) stdio: [Option<Stdio>; 3],
     pub(crate) inherit: Inherit,
     pub(crate) passed: Vec<PassedHandle>,
-}
-
-/// A duplicate that goes to the child under a number of its own.
-pub(crate) struct PassedHandle {
-    /// `None`: a pipe or socket that went with an earlier launch.
-    fd: Option<OwnedFd>,
-    target: RawFd,
-}
-
-impl PassedHandle {
-    pub(crate) fn pair(&self) -> Option<(i32, i32)> {
-        Some((self.fd.as_ref()?.as_raw_fd(), self.target))
-    }
+    /// What Windows alone has.
+    #[cfg(windows)]
+    pub(crate) settings: Settings,
 }
 
 /// What a standard handle is if the command does not say.
@@ -61,20 +63,20 @@ enum Unset {
 
 /// A standard handle made ready for one launch.
 enum Ready<'a> {
-    /// A descriptor that the parent has and keeps.
-    Number(RawFd),
+    /// One of the parent's three, which it keeps.
+    Standard(Stream),
     /// Owned by the command.
-    Held(&'a OwnedFd),
+    Held(&'a Handle),
     /// Made for this launch and closed in the parent after it.
-    Made(OwnedFd),
+    Made(Handle),
 }
 
 impl Ready<'_> {
-    fn number(&self) -> RawFd {
+    fn source(&self) -> sys::Source {
         match self {
-            Ready::Number(number) => *number,
-            Ready::Held(fd) => fd.as_raw_fd(),
-            Ready::Made(fd) => fd.as_raw_fd(),
+            Ready::Standard(stream) => sys::standard(*stream),
+            Ready::Held(handle) => sys::source(handle),
+            Ready::Made(handle) => sys::source(handle),
         }
     }
 }
@@ -96,6 +98,8 @@ impl Command {
             stdio: [None, None, None],
             inherit: Inherit::Named,
             passed: Vec::new(),
+            #[cfg(windows)]
+            settings: Settings::default(),
         }
     }
 
@@ -121,7 +125,7 @@ impl Command {
         K: AsRef<OsStr>,
         V: AsRef<OsStr>,
     {
-        self.variables.insert(key.as_ref().to_owned(), Some(val.as_ref().to_owned()));
+        self.variables.insert(key.as_ref().into(), Some(val.as_ref().to_owned()));
         self
     }
 
@@ -141,9 +145,9 @@ impl Command {
     /// Keeps an environment variable from the child, whether it was set here or is the parent's.
     pub fn env_remove<K: AsRef<OsStr>>(&mut self, key: K) -> &mut Command {
         if self.clear_environment {
-            self.variables.remove(key.as_ref());
+            self.variables.remove(&key.as_ref().into());
         } else {
-            self.variables.insert(key.as_ref().to_owned(), None);
+            self.variables.insert(key.as_ref().into(), None);
         }
         self
     }
@@ -189,89 +193,6 @@ impl Command {
     /// `true` is [`Inherit::All`], `false` is [`Inherit::Named`].
     pub fn inherit_handles(&mut self, all: bool) -> &mut Command {
         self.inherit(if all { Inherit::All } else { Inherit::Named })
-    }
-
-    /// Gives the child a duplicate of `handle`, made now, under the number that `handle` has now.
-    ///
-    /// The original may be closed, and its number reused, before the launch. Passing the same open file under the
-    /// same number again gives the same [`Passed`].
-    ///
-    /// # Errors
-    /// * `InvalidInput` if the number is 0, 1 or 2, or was promised to another open file already (a loop that
-    ///   opens, passes and drops gets one number again and again): [`map_fd`](Command::map_fd) gives it another.
-    /// * What `fcntl(F_DUPFD_CLOEXEC)` says, usually that too many files are open.
-    ///
-    /// ```
-    /// use haft::process::Command;
-    ///
-    /// let file = std::fs::File::open("/dev/null")?;
-    /// let mut command = Command::new("ls");
-    /// let number = command.pass(&file)?;
-    /// let output = command.arg(format!("/proc/self/fd/{number}")).output()?;
-    /// assert!(output.status.success());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # References
-    /// * [`F_DUPFD_CLOEXEC`](https://man7.org/linux/man-pages/man2/F_DUPFD_CLOEXEC.2const.html)
-    pub fn pass<H: AsFd + ?Sized>(&mut self, handle: &H) -> io::Result<Passed> {
-        let number = handle.as_fd().as_raw_fd();
-        if (0..3).contains(&number) {
-            return Err(invalid(format!(
-                "descriptor {number} is a standard handle of this process and cannot be passed under its own \
-                 number; give it another with map_fd(fd, n)"
-            )));
-        }
-        self.promise(handle, number)
-    }
-
-    /// Gives the child a duplicate of `handle`, made now, under a number of your choice, 3 or above.
-    ///
-    /// # Errors
-    /// * `InvalidInput` if the number is negative, is 0, 1 or 2 (which [`stdin`](Command::stdin),
-    ///   [`stdout`](Command::stdout) and [`stderr`](Command::stderr) set), or was promised to another open file.
-    /// * What `fcntl(F_DUPFD_CLOEXEC)` says. A number above the child's `RLIMIT_NOFILE` fails at the launch.
-    ///
-    /// ```
-    /// use haft::process::Command;
-    ///
-    /// let (mut reader, writer) = std::io::pipe()?;
-    /// let mut command = Command::new("sh");
-    /// command.args(["-c", "echo from nine >&9"]);
-    /// command.map_fd(&writer, 9)?;
-    /// drop(writer);
-    /// assert!(command.status()?.success()); // and the command's own duplicate is closed now
-    /// assert_eq!(std::io::read_to_string(&mut reader)?, "from nine\n");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn map_fd<H: AsFd + ?Sized>(&mut self, handle: &H, number: RawFd) -> io::Result<Passed> {
-        if number < 0 {
-            return Err(invalid(format!("{number} is not a descriptor number")));
-        }
-        if let Some(stream) = Stream::ALL.get(number as usize) {
-            return Err(invalid(format!("descriptor {number} of the child is set with {stream}()")));
-        }
-        self.promise(handle, number)
-    }
-
-    fn promise<H: AsFd + ?Sized>(&mut self, handle: &H, target: RawFd) -> io::Result<Passed> {
-        let earlier = self.passed.iter_mut().find(|passed| passed.target == target);
-        if let Some(PassedHandle { fd: Some(fd), .. }) = &earlier {
-            if !sys::same_file(fd.as_fd(), handle.as_fd()) {
-                return Err(invalid(format!(
-                    "number {target} of the child was promised to another open file already; give this one \
-                     another with map_fd(fd, n)"
-                )));
-            }
-            return Ok(Passed { number: target });
-        }
-        let fd = Some(sys::duplicate(handle.as_fd())?);
-        match earlier {
-            // What went with an earlier launch is gone; the number is free.
-            Some(spent) => spent.fd = fd,
-            None => self.passed.push(PassedHandle { fd, target }),
-        }
-        Ok(Passed { number: target })
     }
 
     /// Launches the child; standard handles are inherited by default.
@@ -337,32 +258,25 @@ impl Command {
     }
 
     fn start(&mut self, unset: Unset) -> Result<Child, LaunchError> {
-        if let Some(spent) = self.passed.iter().find(|passed| passed.fd.is_none()) {
-            return Err(self.error(Step::Stdio, Object::Descriptor(spent.target), Cause::Invalid(SPENT)));
+        if let Some(spent) = self.passed.iter().find_map(PassedHandle::spent) {
+            return Err(self.error(Step::Stdio, spent, Cause::Invalid(SPENT)));
         }
 
         let (stdin, stdin_end) = self.ready(Stream::Stdin, unset)?;
         let (stdout, stdout_end) = self.ready(Stream::Stdout, unset)?;
         self.injected(Step::Stdio)?;
         let (stderr, stderr_end) = self.ready(Stream::Stderr, unset)?;
-        let parent = Parent {
-            environment: if self.clear_environment {
-                Environment::default()
-            } else {
-                Environment::capture(std::env::vars_os())
-            },
-            streams: [stdin.number(), stdout.number(), stderr.number()],
-        };
+        let parent = self.parent([stdin.source(), stdout.source(), stderr.source()]);
         self.injected(Step::Resolve)?;
         let plan = Plan::resolve(self, &parent)?;
-        let launched = sys::launch(&plan).map_err(|failure| diagnose::explain(self, &plan, failure))?;
+        let launched = sys::launch(&plan).map_err(|failure| sys::explain(self, &plan, failure))?;
         drop((stdin, stdout, stderr));
         self.let_go();
         Ok(Child::new(
             launched,
-            stdin_end.map(|fd| ChildStdin(fd.into())),
-            stdout_end.map(|fd| ChildStdout(fd.into())),
-            stderr_end.map(|fd| ChildStderr(fd.into())),
+            stdin_end.map(|end| ChildStdin(end.into())),
+            stdout_end.map(|end| ChildStdout(end.into())),
+            stderr_end.map(|end| ChildStderr(end.into())),
         ))
     }
 
@@ -374,26 +288,35 @@ impl Command {
         }
     }
 
-    /// Makes a standard handle: the child's side of it, and the parent's if it is a pipe.
-    fn ready(&self, stream: Stream, unset: Unset) -> Result<(Ready<'_>, Option<OwnedFd>), LaunchError> {
-        let fail = |cause| self.error(Step::Stdio, Object::Stream(stream), cause);
+    /// What this stream of the child is to be.
+    fn kind(&self, stream: Stream, unset: Unset) -> &Kind {
         const INHERIT: &Kind = &Kind::Inherit;
         const NULL: &Kind = &Kind::Null;
-        const PIPED: &Kind = &Kind::Piped;
-        let child = if stream == Stream::Stdin { Use::Reads } else { Use::Writes };
-        let kind = match (&self.stdio[stream as usize], unset) {
+        const PIPED: &Kind = &Kind::Piped { asynchronous: false };
+        match (&self.stdio[stream as usize], unset) {
             (Some(stdio), _) => &stdio.0,
+            #[cfg(windows)]
+            (None, Unset::Inherit) if self.settings.detached => NULL,
             (None, Unset::Inherit) => INHERIT,
             (None, Unset::Capture) if stream == Stream::Stdin => NULL,
             (None, Unset::Capture) => PIPED,
-        };
-        let ready = match kind {
-            Kind::Inherit => Ready::Number(stream as RawFd),
-            Kind::Standard(number) => Ready::Number(*number),
-            Kind::Owned(fd) => Ready::Held(fd),
+        }
+    }
+
+    /// Makes a standard handle: the child's side of it, and the parent's if it is a pipe.
+    fn ready(&self, stream: Stream, unset: Unset) -> Result<(Ready<'_>, Option<Handle>), LaunchError> {
+        let fail = |cause| self.error(Step::Stdio, Object::Stream(stream), cause);
+        let child = if stream == Stream::Stdin { Use::Reads } else { Use::Writes };
+        let ready = match self.kind(stream, unset) {
+            Kind::Inherit => Ready::Standard(stream),
+            Kind::Standard(stream) => Ready::Standard(*stream),
+            Kind::Owned(handle) => Ready::Held(handle),
             Kind::Null => Ready::Made(sys::null(child).map_err(|error| fail(kept(&error)))?),
-            Kind::Piped => {
-                let (theirs, ours) = sys::pipe(child).map_err(|error| fail(kept(&error)))?;
+            Kind::Piped { asynchronous } => {
+                let piped = |stream| matches!(self.kind(stream, unset), Kind::Piped { .. });
+                let several = Stream::ALL.into_iter().filter(|stream| piped(*stream)).count() > 1;
+                let (theirs, ours) =
+                    sys::pipe(child, *asynchronous || several).map_err(|error| fail(kept(&error)))?;
                 return Ok((Ready::Made(theirs), Some(ours)));
             }
             Kind::Failed(error) => return Err(fail(kept(error))),
@@ -405,15 +328,13 @@ impl Command {
     /// Drops the pipes and sockets that the command holds.
     fn let_go(&mut self) {
         for stdio in self.stdio.iter_mut().flatten() {
-            if let Kind::Owned(fd) = &stdio.0
-                && sys::has_other_end(fd.as_fd())
+            if let Kind::Owned(handle) = &stdio.0
+                && sys::has_other_end(handle)
             {
                 stdio.0 = Kind::Spent;
             }
         }
-        for passed in &mut self.passed {
-            passed.fd.take_if(|fd| sys::has_other_end(fd.as_fd()));
-        }
+        self.passed.iter_mut().for_each(PassedHandle::let_go);
     }
 }
 
@@ -450,13 +371,13 @@ impl ExactSizeIterator for CommandArgs<'_> {}
 
 /// The changes of a [`Command`] to the environment, from [`get_envs`](Command::get_envs).
 #[derive(Clone, Debug)]
-pub struct CommandEnvs<'a>(btree_map::Iter<'a, OsString, Option<OsString>>);
+pub struct CommandEnvs<'a>(btree_map::Iter<'a, Name, Option<OsString>>);
 
 impl<'a> Iterator for CommandEnvs<'a> {
     type Item = (&'a OsStr, Option<&'a OsStr>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(name, value)| (&**name, value.as_deref()))
+        self.0.next().map(|(name, value)| (name.as_os_str(), value.as_deref()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -481,26 +402,11 @@ impl fmt::Debug for Command {
                 .field("stdout", &self.stdio[1])
                 .field("stderr", &self.stdio[2])
                 .field("inherit", &self.inherit)
-                .field("passed", &self.passed.iter().map(|passed| passed.target).collect::<Vec<_>>())
+                .field("passed", &self.passed.iter().map(PassedHandle::passed).collect::<Vec<_>>())
                 .finish();
         }
-        if let Some(directory) = &self.directory {
-            write!(f, "cd {directory:?} && ")?;
-        }
-        let removed = || self.variables.iter().filter(|(_, value)| value.is_none());
-        if self.clear_environment {
-            f.write_str("env -i ")?;
-        } else if removed().next().is_some() {
-            f.write_str("env ")?;
-            for (name, _) in removed() {
-                write!(f, "-u {} ", name.display())?;
-            }
-        }
-        for (name, value) in &self.variables {
-            if let Some(value) = value {
-                write!(f, "{}={value:?} ", name.display())?;
-            }
-        }
+        #[cfg(unix)]
+        self.surroundings(f)?;
         write!(f, "{:?}", self.program)?;
         for arg in &self.args {
             write!(f, " {arg:?}")?;
@@ -511,8 +417,6 @@ impl fmt::Debug for Command {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::fs::File;
-
     use super::*;
 
     /// The same calls on our command and on std's.
@@ -540,53 +444,5 @@ mod tests {
             assert_eq!(ours.get_envs().len(), std.get_envs().len());
             assert_eq!(ours.get_current_dir(), std.get_current_dir());
         }
-    }
-
-    #[test]
-    fn a_number_is_promised_to_one_open_file() {
-        let mut command = Command::new("x");
-        let file = File::open("/dev/null").unwrap();
-        let same = file.try_clone().unwrap();
-        // Another open file of the same device, as a loop over one path makes them.
-        let other = File::open("/dev/null").unwrap();
-        let number = command.pass(&file).unwrap();
-        assert_eq!(number.to_string(), file.as_raw_fd().to_string());
-        assert_eq!(command.pass(&file).unwrap(), number);
-        assert_eq!(command.map_fd(&same, number.number()).unwrap(), number);
-        assert_eq!(command.passed.len(), 1);
-        let error = command.map_fd(&other, number.number()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        assert!(error.to_string().contains("map_fd(fd, n)"), "{error}");
-        assert_eq!(command.map_fd(&other, 77).unwrap().number(), 77);
-    }
-
-    #[test]
-    fn inherit_handles_is_inherit_in_two_words() {
-        for (all, inherit) in [(true, Inherit::All), (false, Inherit::Named)] {
-            for before in [Inherit::All, Inherit::Named] {
-                let mut command = Command::new("x");
-                command.inherit(before).inherit_handles(all);
-                assert_eq!(command.inherit, inherit);
-                let parent = Parent { environment: Environment::default(), streams: [0, 1, 2] };
-                let planned = |command: &Command| {
-                    let descriptors = Plan::resolve(command, &parent).unwrap().descriptors;
-                    (descriptors.inherit, descriptors.close_after)
-                };
-                let by_name = planned(Command::new("x").inherit(inherit));
-                assert_eq!(planned(&command), by_name);
-            }
-        }
-    }
-
-    #[test]
-    fn standard_numbers_are_refused_by_name() {
-        let mut command = Command::new("x");
-        let error = command.pass(&io::stdin()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        assert!(error.to_string().contains("map_fd(fd, n)"), "{error}");
-        let error = command.map_fd(&io::stdin(), 2).unwrap_err();
-        assert!(error.to_string().contains("stderr()"), "{error}");
-        assert!(command.map_fd(&io::stdin(), -1).is_err());
-        assert_eq!(command.map_fd(&io::stdin(), 9).unwrap().number(), 9);
     }
 }

@@ -1,11 +1,20 @@
 //! [`Child`]: a launched process.
 
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
 use std::io::{self, Read};
-use std::mem;
 
 use super::stdio::{ChildStderr, ChildStdin, ChildStdout};
-use super::sys::{self, Launched, Pid, Seen};
+use super::sys::{self, Launched};
 use super::{ExitStatus, Output};
+
+#[cfg(unix)]
+use unix::Reaper;
+#[cfg(windows)]
+use windows::Reaper;
 
 /// A child process, from [`Command::spawn`](crate::process::Command::spawn).
 ///
@@ -29,13 +38,12 @@ impl Child {
         stdout: Option<ChildStdout>,
         stderr: Option<ChildStderr>,
     ) -> Child {
-        let id = launched.pid.number();
-        Child { stdin, stdout, stderr, reaper: Reaper { state: State::Unreaped(launched.pid), id } }
+        Child { stdin, stdout, stderr, reaper: Reaper::new(launched.pid) }
     }
 
     /// The process's identifier. Once the child is waited for, the system may give it to another.
     pub fn id(&self) -> u32 {
-        self.reaper.id
+        self.reaper.id()
     }
 
     /// Closes the child's standard input, waits for the child's end and gives its status.
@@ -98,82 +106,5 @@ impl Child {
             (Some(out), Some(err)) => sys::drain_both((out.0, &mut stdout), (err.0, &mut stderr))?,
         }
         Ok(Output { status: self.wait()?, stdout, stderr })
-    }
-}
-
-/// The one place where a child is reaped and signalled.
-///
-/// Both take it exclusively, so that a signal by number never meets a child that was just reaped, whose number may be
-/// another process's.
-#[derive(Debug)]
-struct Reaper {
-    state: State,
-    id: u32,
-}
-
-#[derive(Debug)]
-enum State {
-    Unreaped(Pid),
-    /// The pidfd is closed.
-    Reaped(ExitStatus),
-    /// By others, or handed to the watcher.
-    Gone,
-}
-
-impl Reaper {
-    fn wait(&mut self) -> io::Result<ExitStatus> {
-        let seen = match &self.state {
-            State::Unreaped(pid) => pid.wait_and_reap()?,
-            State::Reaped(status) => Seen::Ended(*status),
-            State::Gone => Seen::Gone,
-        };
-        self.record(seen)?.ok_or_else(gone)
-    }
-
-    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        let seen = match &self.state {
-            State::Unreaped(pid) => pid.reap()?,
-            State::Reaped(status) => Seen::Ended(*status),
-            State::Gone => Seen::Gone,
-        };
-        self.record(seen)
-    }
-
-    fn record(&mut self, seen: Seen) -> io::Result<Option<ExitStatus>> {
-        match seen {
-            Seen::Running => Ok(None),
-            Seen::Ended(status) => {
-                self.state = State::Reaped(status);
-                Ok(Some(status))
-            }
-            Seen::Gone => {
-                self.state = State::Gone;
-                Err(gone())
-            }
-        }
-    }
-
-    fn kill(&mut self) -> io::Result<()> {
-        match &self.state {
-            State::Unreaped(pid) => pid.kill(),
-            State::Reaped(_) | State::Gone => Ok(()),
-        }
-    }
-}
-
-fn gone() -> io::Error {
-    io::Error::other(
-        "the child was reaped by other code in this process (something that waits for any child, or SIGCHLD set to \
-         be ignored): its exit status is lost",
-    )
-}
-
-impl Drop for Reaper {
-    fn drop(&mut self) {
-        if let State::Unreaped(pid) = mem::replace(&mut self.state, State::Gone)
-            && matches!(pid.reap(), Ok(Seen::Running))
-        {
-            sys::watch(pid);
-        }
     }
 }

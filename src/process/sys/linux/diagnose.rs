@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::command::Command;
-use super::error::{Cause, LaunchError, Object, Step, Stream};
-use super::plan::Plan;
-use super::sys::{Failure, Os};
+use crate::process::command::Command;
+use crate::process::error::{Cause, LaunchError, Object, Step, Stream};
+use crate::process::plan::Plan;
+use crate::process::sys::{Failure, Os};
 
 pub(crate) fn explain(command: &Command, plan: &Plan<'_>, failure: Failure) -> LaunchError {
     let cause = match failure.os {
@@ -25,7 +25,10 @@ pub(crate) fn explain(command: &Command, plan: &Plan<'_>, failure: Failure) -> L
         | Step::Unshare
         | Step::Signals
         | Step::SignalMask
-        | Step::CloseDescriptors => Object::Launch,
+        | Step::CloseDescriptors
+        | Step::Inheritable
+        | Step::Attributes
+        | Step::Job => Object::Launch,
         Step::WorkingDirectory => Object::Directory(command.directory.clone().unwrap_or_default()),
         Step::MoveDescriptors => match plan.descriptors.pairs.get(failure.index) {
             None => Object::Launch,

@@ -1,12 +1,12 @@
-//! A launch resolved to pure data: nothing here calls the system, so all of it is tested as data.
+//! The plan of a launch on Unix.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::path::PathBuf;
 
-use super::command::Command;
-use super::error::{Cause, LaunchError, Object, Step};
-use super::inherit::Inherit;
+use crate::process::command::Command;
+use crate::process::error::{Cause, LaunchError, Object, Step};
+use crate::process::inherit::Inherit;
 
 /// Where a program without a slash is looked for when the child has no `PATH`: glibc's `_CS_PATH` with the order
 /// that its `execvp` has used since 2.24.
@@ -96,15 +96,16 @@ fn environment<'a>(command: &Command, parent: &'a Parent) -> Result<Cow<'a, Stri
     if !command.clear_environment {
         for (name, value) in captured.iter() {
             // The few changes, sorted, are looked through for each variable rather than hashed.
-            if !command.variables.keys().any(|changed| bytes(changed) == name) {
+            if !command.variables.keys().any(|changed| bytes(changed.as_os_str()) == name) {
                 block.push(&[name, b"=", value]);
             }
         }
     }
     for (name, value) in &command.variables {
         let Some(value) = value else { continue };
+        let name = name.as_os_str();
         if bytes(name).contains(&0) || bytes(value).contains(&0) {
-            return Err(name.clone());
+            return Err(name.to_owned());
         }
         block.push(&[bytes(name), b"=", bytes(value)]);
     }
@@ -113,7 +114,7 @@ fn environment<'a>(command: &Command, parent: &'a Parent) -> Result<Cow<'a, Stri
 
 /// The `PATH` that the child will have: as in std it is the child's that finds the program.
 fn search_path<'a>(command: &'a Command, parent: &'a Parent) -> Option<&'a [u8]> {
-    match command.variables.get(OsStr::new("PATH")) {
+    match command.variables.get(&OsStr::new("PATH").into()) {
         Some(change) => change.as_deref().map(bytes),
         None if command.clear_environment => None,
         None => parent.environment.iter().find(|(name, _)| *name == b"PATH").map(|(_, value)| value),

@@ -1,10 +1,14 @@
 //! What a child's standard handles are: [`Stdio`], and the parent's ends of the pipes.
 
-use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
-use super::sys;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+
+use super::error::Stream;
+use super::sys::{self, AsHandle, Handle, ReadEnd, WriteEnd};
 
 /// What to do with a standard handle of a child.
 ///
@@ -27,10 +31,13 @@ pub struct Stdio(pub(crate) Kind);
 pub(crate) enum Kind {
     Inherit,
     Null,
-    Piped,
-    Owned(OwnedFd),
-    /// A standard descriptor of the parent by its number.
-    Standard(RawFd),
+    Piped {
+        /// The parent's end is for async calls.
+        asynchronous: bool,
+    },
+    Owned(Handle),
+    /// A standard handle of the parent, whatever the stream.
+    Standard(Stream),
     /// A duplicate could not be made; the launch says so.
     Failed(io::Error),
     /// A pipe or socket that went with an earlier launch.
@@ -53,115 +60,56 @@ impl Stdio {
 
     /// A pipe is made for the launch; the parent's end is in [`Child`](crate::process::Child).
     pub fn piped() -> Stdio {
-        Stdio(Kind::Piped)
+        Stdio(Kind::Piped { asynchronous: false })
+    }
+
+    /// Makes the parent's end of a [pipe](Stdio::piped) one for async calls, or for sync ones (the default).
+    ///
+    /// On Windows an end that async calls can use well is another kind of pipe; it serves sync calls as well, a little
+    /// slower. On Unix every pipe serves both, and with anything but a pipe, nothing changes.
+    pub fn asynchronous(mut self, asynchronous: bool) -> Stdio {
+        if let Kind::Piped { asynchronous: set } = &mut self.0 {
+            *set = asynchronous;
+        }
+        self
     }
 
     /// The child gets a duplicate of `handle`, made now: closing or reusing the original later changes nothing.
     ///
     /// This cannot fail; if the duplicate cannot be made, the launch returns that error and names the stream.
-    pub fn from_borrowed(handle: impl AsFd) -> Stdio {
-        Stdio(match sys::duplicate(handle.as_fd()) {
-            Ok(fd) => Kind::Owned(fd),
+    pub fn from_borrowed(handle: impl AsHandle) -> Stdio {
+        Stdio(match sys::duplicate(handle) {
+            Ok(handle) => Kind::Owned(handle),
             Err(error) => Kind::Failed(error),
         })
     }
 }
 
-impl From<OwnedFd> for Stdio {
-    fn from(fd: OwnedFd) -> Stdio {
-        Stdio(Kind::Owned(fd))
-    }
-}
-
-/// Stdio from each of these types: what it owns.
-macro_rules! from_owner {
-    ($($owner:ty),* $(,)?) => { $(
-        impl From<$owner> for Stdio {
-            fn from(owner: $owner) -> Stdio {
-                OwnedFd::from(owner).into()
-            }
-        }
-    )* };
-}
-
-from_owner!(
-    File,
-    PipeReader,
-    PipeWriter,
-    ChildStdin,
-    ChildStdout,
-    ChildStderr,
-    std::process::ChildStdin,
-    std::process::ChildStdout,
-    std::process::ChildStderr,
-    std::os::unix::net::UnixStream,
-);
-
 impl From<io::Stdout> for Stdio {
     fn from(_: io::Stdout) -> Stdio {
-        Stdio(Kind::Standard(1))
+        Stdio(Kind::Standard(Stream::Stdout))
     }
 }
 
 impl From<io::Stderr> for Stdio {
     fn from(_: io::Stderr) -> Stdio {
-        Stdio(Kind::Standard(2))
+        Stdio(Kind::Standard(Stream::Stderr))
     }
-}
-
-/// The conversions that each of the parent's ends has.
-macro_rules! pipe_end {
-    ($name:ident, $inner:ident) => {
-        impl AsFd for $name {
-            fn as_fd(&self) -> BorrowedFd<'_> {
-                self.0.as_fd()
-            }
-        }
-
-        impl AsRawFd for $name {
-            fn as_raw_fd(&self) -> RawFd {
-                self.0.as_raw_fd()
-            }
-        }
-
-        impl IntoRawFd for $name {
-            fn into_raw_fd(self) -> RawFd {
-                self.0.into_raw_fd()
-            }
-        }
-
-        impl From<$name> for OwnedFd {
-            fn from(end: $name) -> OwnedFd {
-                end.0.into()
-            }
-        }
-
-        /// Takes any descriptor; reads and writes go to it as they are.
-        impl From<OwnedFd> for $name {
-            fn from(fd: OwnedFd) -> $name {
-                $name($inner::from(fd))
-            }
-        }
-    };
 }
 
 /// The parent's end of a child's standard input.
 ///
 /// Dropping it closes it, and the child reads to the end.
 #[derive(Debug)]
-pub struct ChildStdin(pub(crate) PipeWriter);
+pub struct ChildStdin(pub(crate) WriteEnd);
 
 /// The parent's end of a child's standard output.
 #[derive(Debug)]
-pub struct ChildStdout(pub(crate) PipeReader);
+pub struct ChildStdout(pub(crate) ReadEnd);
 
 /// The parent's end of a child's standard error.
 #[derive(Debug)]
-pub struct ChildStderr(pub(crate) PipeReader);
-
-pipe_end!(ChildStdin, PipeWriter);
-pipe_end!(ChildStdout, PipeReader);
-pipe_end!(ChildStderr, PipeReader);
+pub struct ChildStderr(pub(crate) ReadEnd);
 
 impl Write for ChildStdin {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {

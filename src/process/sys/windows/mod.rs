@@ -1,0 +1,32 @@
+//! Windows: `CreateProcessW` with the list of handles that the child gets. [`launch`](mod@launch) has the protocol.
+
+mod attributes;
+mod diagnose;
+mod drain;
+mod exit;
+mod handles;
+mod inheritable;
+mod job;
+mod launch;
+mod pid;
+mod pipe_end;
+mod surroundings;
+
+pub(crate) use std::os::windows::io::{AsHandle, OwnedHandle as Handle};
+
+pub(crate) use crate::process::plan::Source;
+pub(crate) use diagnose::explain;
+pub(crate) use drain::drain_both;
+pub(crate) use exit::{Registration, on_exit};
+pub(crate) use handles::{
+    Duplicate, duplicate, duplicate_socket, has_other_end, is_completion_port, null, pipe, source, standard,
+};
+pub(crate) use launch::{Launched, launch};
+pub(crate) use pid::Pid;
+pub(crate) use pipe_end::{PipeEnd as ReadEnd, PipeEnd as WriteEnd};
+pub(crate) use surroundings::parent;
+
+/// Launches on Windows are flat in the number of open handles as they are.
+pub(crate) fn reserve() -> std::io::Result<()> {
+    Ok(())
+}

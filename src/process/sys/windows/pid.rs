@@ -1,0 +1,175 @@
+//! A process by its handle: to wait for and to end.
+
+use std::io;
+use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, OwnedHandle};
+use std::os::windows::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, FALSE, FILETIME, WAIT_OBJECT_0, WAIT_TIMEOUT};
+use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
+use windows_sys::Win32::System::Threading::{
+    GetExitCodeProcess, GetProcessTimes, INFINITE, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION,
+    PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, ResumeThread, TerminateProcess, WaitForSingleObject,
+};
+
+use super::job;
+use crate::process::usage::Usage;
+use crate::windows::{last_error, owned};
+
+/// A process. While there is a handle to it, its number is nobody else's.
+#[derive(Clone, Debug)]
+pub(crate) struct Pid {
+    process: Arc<OwnedHandle>,
+    id: u32,
+    /// Its first thread, while that waits to be resumed.
+    thread: Option<Arc<OwnedHandle>>,
+    /// The job that it and all that it launches are in, if it was launched with one.
+    job: Option<Arc<OwnedHandle>>,
+}
+
+fn os(error: u32) -> io::Error {
+    io::Error::from_raw_os_error(error as i32)
+}
+
+impl Pid {
+    pub(super) fn new(
+        process: OwnedHandle,
+        id: u32,
+        thread: Option<OwnedHandle>,
+        job: Option<OwnedHandle>,
+    ) -> Pid {
+        Pid { process: Arc::new(process), id, thread: thread.map(Arc::new), job: job.map(Arc::new) }
+    }
+
+    /// Opens a process by its number.
+    pub(crate) fn open(id: u32) -> io::Result<Pid> {
+        let access = PROCESS_SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION;
+        // SAFETY: it takes numbers. Who may not end a process may still wait for it.
+        let process = unsafe {
+            match OpenProcess(access | PROCESS_TERMINATE, FALSE, id) {
+                process if process.is_null() && last_error() == ERROR_ACCESS_DENIED => {
+                    OpenProcess(access, FALSE, id)
+                }
+                process => process,
+            }
+        };
+        if process.is_null() {
+            return Err(os(last_error()));
+        }
+        // SAFETY: it was opened a moment ago.
+        Ok(Pid::new(unsafe { owned(process) }, id, None, None))
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.id
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedHandle<'_> {
+        self.process.as_handle()
+    }
+
+    /// The handle, for whoever takes the process over.
+    pub(crate) fn into_handle(self) -> OwnedHandle {
+        Arc::try_unwrap(self.process).unwrap_or_else(|shared| {
+            // A duplicate with the same rights; without memory for one there is nothing left to give.
+            shared.try_clone().expect("a handle of this process can be duplicated")
+        })
+    }
+
+    /// Waits at most that long; false if it still runs then.
+    fn has_ended(&self, milliseconds: u32) -> io::Result<bool> {
+        // SAFETY: the handle is open.
+        match unsafe { WaitForSingleObject(self.process.as_raw_handle(), milliseconds) } {
+            WAIT_OBJECT_0 => Ok(true),
+            WAIT_TIMEOUT => Ok(false),
+            _ => Err(os(last_error())),
+        }
+    }
+
+    fn status(&self) -> io::Result<ExitStatus> {
+        let mut code = 0;
+        // SAFETY: the handle is open and the place this frame's.
+        if unsafe { GetExitCodeProcess(self.process.as_raw_handle(), &raw mut code) } == 0 {
+            return Err(os(last_error()));
+        }
+        Ok(ExitStatus::from_raw(code))
+    }
+
+    /// Blocks until the process has ended.
+    pub(crate) fn wait(&self) -> io::Result<ExitStatus> {
+        self.has_ended(INFINITE)?;
+        self.status()
+    }
+
+    /// The status if it has ended. That is asked of the handle: 259, which the system gives as the code of a process
+    /// that runs, is also a code that a process may end with.
+    pub(crate) fn try_wait(&self) -> io::Result<Option<ExitStatus>> {
+        self.has_ended(0)?.then(|| self.status()).transpose()
+    }
+
+    /// As [`wait`](Pid::wait), for at most that long.
+    pub(crate) fn wait_for(&self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let end = Instant::now().checked_add(limit);
+        loop {
+            let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+            // Rounded up, so that the last wait is not a row of empty ones; no number says "for ever" but INFINITE.
+            let milliseconds = left.as_nanos().div_ceil(1_000_000).min(u128::from(INFINITE - 1)) as u32;
+            if self.has_ended(milliseconds)? {
+                return self.status().map(Some);
+            }
+            if left.is_zero() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Ends the process; fine if it has ended.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        // SAFETY: the handle is open.
+        if unsafe { TerminateProcess(self.process.as_raw_handle(), 1) } != 0 {
+            return Ok(());
+        }
+        let error = last_error();
+        // So says the system of a process that is ending or has ended.
+        if error == ERROR_ACCESS_DENIED && self.has_ended(0)? { Ok(()) } else { Err(os(error)) }
+    }
+
+    /// Ends the process and all in its job; `None` if it was not launched with one.
+    pub(crate) fn kill_job(&self) -> Option<io::Result<()>> {
+        Some(job::terminate(self.job.as_deref()?).map_err(os))
+    }
+
+    /// Lets a process run that was launched suspended; false if it was not, or runs already.
+    pub(crate) fn resume(&mut self) -> io::Result<bool> {
+        let Some(thread) = &self.thread else { return Ok(false) };
+        // SAFETY: the handle is open.
+        if unsafe { ResumeThread(thread.as_raw_handle()) } == u32::MAX {
+            return Err(os(last_error()));
+        }
+        self.thread = None;
+        Ok(true)
+    }
+
+    /// What the process has used, so far or in all.
+    pub(crate) fn usage(&self) -> io::Result<Usage> {
+        let handle = self.process.as_raw_handle();
+        let none = FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 };
+        let (mut created, mut exited, mut system, mut user) = (none, none, none, none);
+        let mut memory = PROCESS_MEMORY_COUNTERS::default();
+        // SAFETY: the handle is open, and the places are this frame's and as long as they say.
+        unsafe {
+            if GetProcessTimes(handle, &raw mut created, &raw mut exited, &raw mut system, &raw mut user) == 0
+                || GetProcessMemoryInfo(handle, &raw mut memory, size_of_val(&memory) as u32) == 0
+            {
+                return Err(os(last_error()));
+            }
+        }
+        let time = |time: FILETIME| {
+            let ticks = u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+            Duration::from_micros(ticks / 10) + Duration::from_nanos(ticks % 10 * 100)
+        };
+        Ok(Usage { user: time(user), system: time(system), peak_memory: memory.PeakWorkingSetSize as u64 })
+    }
+}

@@ -1,0 +1,82 @@
+//! What this process brings to a launch.
+
+use std::ffi::OsString;
+use std::os::windows::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_ATTRIBUTE_DIRECTORY, GetFileAttributesW, INVALID_FILE_ATTRIBUTES,
+};
+use windows_sys::Win32::System::SystemInformation::{GetSystemDirectoryW, GetWindowsDirectoryW};
+
+use crate::process::plan::{Parent, Source};
+
+/// This process, with these as the sources of the child's standard handles.
+pub(crate) fn parent(streams: [Source; 3]) -> Parent {
+    let [application, system, windows] = directories();
+    Parent {
+        streams,
+        application,
+        system,
+        windows,
+        path: || std::env::var_os("PATH"),
+        variables: std::env::vars_os,
+        is_file,
+        any_length,
+    }
+}
+
+/// The directories of this program, of the system and of Windows, which stay as they are.
+fn directories() -> [&'static [u16]; 3] {
+    static DIRECTORIES: OnceLock<[Vec<u16>; 3]> = OnceLock::new();
+    let directories = DIRECTORIES.get_or_init(|| {
+        let program = std::env::current_exe().ok();
+        let application = program.and_then(|path| Some(path.parent()?.as_os_str().encode_wide().collect()));
+        // SAFETY: the place is as long as it is said to be.
+        let system = grown(|place, length| unsafe { GetSystemDirectoryW(place, length) });
+        // SAFETY: as above.
+        let windows = grown(|place, length| unsafe { GetWindowsDirectoryW(place, length) });
+        [application.unwrap_or_default(), system, windows]
+    });
+    directories.each_ref().map(|directory| &**directory)
+}
+
+/// A string from a call that says how much room it needs. Empty if the call fails.
+fn grown(call: impl Fn(*mut u16, u32) -> u32) -> Vec<u16> {
+    let mut room = vec![0; 260];
+    loop {
+        let length = call(room.as_mut_ptr(), room.len() as u32) as usize;
+        if length < room.len() {
+            room.truncate(length);
+            return room;
+        }
+        room.resize(length + 1, 0);
+    }
+}
+
+fn is_file(path: &[u16]) -> bool {
+    // SAFETY: the path is terminated.
+    let attributes = unsafe { GetFileAttributesW(any_length(path).as_ptr()) };
+    attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY == 0
+}
+
+/// Longer paths need a prefix, and then have to be absolute and in the system's own form.
+const MAX_PATH: usize = 248;
+
+fn any_length(path: &[u16]) -> Vec<u16> {
+    let text = &path[..path.len() - 1];
+    let begins = |prefix: &str| text.iter().copied().take(prefix.len()).eq(prefix.encode_utf16());
+    if path.len() < MAX_PATH || begins(r"\\?\") || begins(r"\\.\") {
+        return path.to_vec();
+    }
+    let Ok(absolute) = std::path::absolute(PathBuf::from(OsString::from_wide(text))) else {
+        return path.to_vec();
+    };
+    let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
+    let unc: Vec<u16> = r"\\".encode_utf16().collect();
+    match absolute.strip_prefix(&unc[..]) {
+        Some(share) => r"\\?\UNC\".encode_utf16().chain(share.iter().copied()).chain([0]).collect(),
+        None => r"\\?\".encode_utf16().chain(absolute).chain([0]).collect(),
+    }
+}
