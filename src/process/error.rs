@@ -211,10 +211,11 @@ pub(crate) enum Cause {
 /// ```
 /// use haft::process::{Command, LaunchError, Step};
 ///
-/// let error = Command::new("true").current_dir("/no/such/place").spawn().unwrap_err();
-/// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+/// let program = std::env::current_exe()?;
+/// let error = Command::new(program).current_dir("/no/such/place").spawn().unwrap_err();
 /// let launch = LaunchError::of(&error).unwrap();
 /// assert_eq!(launch.step(), Step::WorkingDirectory); // not "program not found"
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct LaunchError {

@@ -10,9 +10,8 @@ use std::os::fd::RawFd;
 /// use haft::process::{Command, Inherit};
 ///
 /// // As std does it: whatever is inheritable reaches the child.
-/// # #[cfg(unix)]
+/// # if cfg!(windows) { return Ok(()) } // there the programs have other names
 /// let status = Command::new("true").inherit(Inherit::All).status()?;
-/// # #[cfg(unix)]
 /// assert!(status.success());
 /// # Ok::<(), std::io::Error>(())
 /// ```

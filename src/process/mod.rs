@@ -20,6 +20,7 @@
 //! ```
 //! use haft::process::Command;
 //!
+//! # #[cfg(target_os = "linux")] {
 //! let secret = std::fs::File::open("/dev/null")?;
 //! let mut command = Command::new("ls");
 //! command.arg("/proc/self/fd");
@@ -29,12 +30,16 @@
 //! let number = command.pass(&secret)?;
 //! let listed = String::from_utf8(command.output()?.stdout).unwrap();
 //! assert!(listed.lines().any(|line| line == number.to_string()));
+//! # }
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
 //! # Systems
-//! Linux, from 4.x on; each newer facility (`clone3`, `close_range`, pidfds) has a fallback where a kernel lacks it or
-//! a sandbox refuses it.
+//! * Linux, from 4.x on; each newer facility (`clone3`, `close_range`, pidfds) has a fallback where a kernel lacks it or
+//!   a sandbox refuses it.
+//! * Windows, from 8 on. A child gets its standard handles and those that were passed by a list
+//!   (`PROC_THREAD_ATTRIBUTE_HANDLE_LIST`). Launches that must not overlap are kept apart by a
+//!   [lock](crate::room_lock) that others go through together; what is outside of haft does not know of it.
 
 mod child;
 mod command;

@@ -34,6 +34,7 @@ pub(crate) use windows::{PassedHandle, Settings};
 /// ```
 /// use haft::process::Command;
 ///
+/// # if cfg!(windows) { return Ok(()) } // there the programs have other names
 /// let output = Command::new("echo").arg("hello").output()?;
 /// assert_eq!(output.stdout, b"hello\n");
 /// # Ok::<(), std::io::Error>(())
