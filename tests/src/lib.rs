@@ -17,6 +17,10 @@ pub mod files;
 mod unix;
 #[cfg(unix)]
 pub use unix::*;
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::*;
 
 /// The path of `kid`, the helper child. A macro, because cargo tells it only to integration tests.
 #[macro_export]
@@ -221,6 +225,16 @@ pub fn copy_of_kid(kid: &str, to: PathBuf) -> PathBuf {
         assert!(eventually(Duration::from_secs(10), runs), "the copy of kid stays busy");
     }
     to
+}
+
+/// Whether the library was asked to do without something, so that a test of the fast path itself can say so.
+pub fn forced(name: &str) -> bool {
+    std::env::var("HAFT_FORCE").is_ok_and(|list| list.split(',').any(|f| f.trim() == name))
+}
+
+/// Runs `body` on a thread of its own, so that what it sets for its thread goes away with it.
+pub fn on_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|s| s.spawn(body).join()).unwrap_or_else(|p| std::panic::resume_unwind(p))
 }
 
 /// Tries until it is true, for at most that long; false when it never was.

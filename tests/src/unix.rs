@@ -169,11 +169,6 @@ pub fn is_cloexec(fd: RawFd) -> bool {
     flags & libc::FD_CLOEXEC != 0
 }
 
-/// Whether the library was asked to do without something, so that a test of the fast path itself can say so.
-pub fn forced(name: &str) -> bool {
-    std::env::var("HAFT_FORCE").is_ok_and(|list| list.split(',').any(|f| f.trim() == name))
-}
-
 /// Descriptors and children of this process at one moment, to be compared with a later one.
 pub struct Census {
     descriptors: BTreeSet<RawFd>,
@@ -255,11 +250,6 @@ pub fn kill_on(calls: &[libc::c_long]) -> Result<(), String> {
     apply_filter(&program).map_err(|e| e.to_string())
 }
 
-/// Runs `body` on a thread of its own, so that what it sets for its thread goes away with it.
-pub fn on_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|s| s.spawn(body).join()).unwrap_or_else(|p| std::panic::resume_unwind(p))
-}
-
 /// Holds launches of one thread at one system call, so that a test can do something at exactly that moment.
 #[cfg(target_os = "linux")]
 pub struct Held {
@@ -324,7 +314,7 @@ impl Held {
 /// it, so there a launch is made at each look.
 pub fn all_reaped(kid: &str) -> bool {
     crate::eventually(std::time::Duration::from_secs(20), || {
-        if forced("no_watcher") {
+        if crate::forced("no_watcher") {
             let _ = haft::process::Command::new(kid).args(["exit", "0"]).status();
         }
         children().is_empty()

@@ -383,9 +383,137 @@ mod system {
 #[cfg(windows)]
 mod system {
     use super::*;
+    use haft_tests::look;
+    use std::os::windows::io::{FromRawHandle, FromRawSocket};
+    use std::ptr::{null_mut, with_exposed_provenance_mut};
+    use windows_sys::Win32::Foundation::{WAIT_OBJECT_0, WAIT_TIMEOUT};
+    use windows_sys::Win32::System::Console::{
+        GetConsoleProcessList, GetConsoleWindow, GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE,
+        STD_OUTPUT_HANDLE,
+    };
+    use windows_sys::Win32::System::Environment::GetCommandLineW;
+    use windows_sys::Win32::System::JobObjects::IsProcessInJob;
+    use windows_sys::Win32::System::Threading::{
+        GetCurrentProcess, GetPriorityClass, GetStartupInfoW, STARTUPINFOW, SetEvent, WaitForSingleObject,
+    };
 
-    pub(super) fn run(command: &str, _args: &[OsString], _report: &mut String) -> i32 {
-        eprintln!("kid: no command {command}");
-        USAGE
+    /// A line about a handle value: what it refers to, or `none`.
+    fn describe(value: usize) -> String {
+        look(value).map_or_else(|| format!("{value} none"), |handle| handle.to_string())
+    }
+
+    pub(super) fn run(command: &str, args: &[OsString], report: &mut String) -> i32 {
+        let text = |n: usize| args.get(n).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+        let number = |n: usize| text(n).parse::<usize>().unwrap_or(0);
+        let handle = |n: usize| with_exposed_provenance_mut::<core::ffi::c_void>(number(n));
+        // A handle that was passed is this process's to close.
+        // SAFETY: nothing else here uses a handle of that value; one that is not open gives errors.
+        let file = |n: usize| unsafe { std::fs::File::from_raw_handle(handle(n)) };
+        match command {
+            // handles VALUE…: `VALUE KIND inherit|- ABOUT` or `VALUE none`, a line for each.
+            "handles" => args[2..].iter().for_each(|value| {
+                let value = value.to_string_lossy().parse().unwrap_or(0);
+                let _ = writeln!(report, "{}", describe(value));
+            }),
+            // std: the same of the three standard handles, each line with its stream in front.
+            "std" => {
+                let streams = [
+                    ("stdin", STD_INPUT_HANDLE),
+                    ("stdout", STD_OUTPUT_HANDLE),
+                    ("stderr", STD_ERROR_HANDLE),
+                ];
+                for (name, which) in streams {
+                    // SAFETY: reads a value of this process's.
+                    let value = unsafe { GetStdHandle(which) };
+                    let _ = writeln!(report, "{name} {}", describe(value.addr()));
+                }
+            }
+            // write-handle VALUE TEXT: to a file or a pipe.
+            "write-handle" => {
+                if let Err(e) = file(2).write_all(text(3).as_bytes()) {
+                    eprintln!("kid: write-handle: {e}");
+                    return 3;
+                }
+            }
+            // read-handle VALUE: to its end, and says what came.
+            "read-handle" => {
+                if let Err(e) = io::read_to_string(file(2)).map(|got| report.push_str(&got)) {
+                    eprintln!("kid: read-handle: {e}");
+                    return 2;
+                }
+            }
+            // send-socket VALUE TEXT
+            "send-socket" => {
+                // Any use of the standard library's sockets loads the system's.
+                let loaded = std::net::UdpSocket::bind(("127.0.0.1", 0));
+                // SAFETY: a socket that was passed is this process's; another value gives an error.
+                let mut socket = unsafe { std::net::TcpStream::from_raw_socket(number(2) as _) };
+                if let Err(e) = loaded.and_then(|_| socket.write_all(text(3).as_bytes())) {
+                    eprintln!("kid: send-socket: {e}");
+                    return 3;
+                }
+            }
+            // signal-event VALUE
+            "signal-event" => {
+                // SAFETY: a value that is no event is an error.
+                if unsafe { SetEvent(handle(2)) } == 0 {
+                    eprintln!("kid: signal-event: {}", io::Error::last_os_error());
+                    return 3;
+                }
+            }
+            // wait-handle VALUE MILLISECONDS: for an event or a process; says `signaled` or `timeout`.
+            "wait-handle" => {
+                // SAFETY: a value that cannot be waited for is an error.
+                let _ = match unsafe { WaitForSingleObject(handle(2), number(3) as u32) } {
+                    WAIT_OBJECT_0 => writeln!(report, "signaled"),
+                    WAIT_TIMEOUT => writeln!(report, "timeout"),
+                    _ => writeln!(report, "{}", io::Error::last_os_error()),
+                };
+            }
+            // jobs: `job 1` in a job, else `job 0`.
+            "jobs" => {
+                let mut inside = 0;
+                // SAFETY: the place is this frame's; without a job any job is asked about.
+                let done = unsafe { IsProcessInJob(GetCurrentProcess(), null_mut(), &mut inside) };
+                if done == 0 {
+                    return 2;
+                }
+                let _ = writeln!(report, "job {inside}");
+            }
+            // command-line: as it came, not taken apart.
+            "command-line" => {
+                // SAFETY: the string is terminated and stays while the process lives.
+                let line = unsafe {
+                    let start = GetCommandLineW();
+                    let length = (0..).take_while(|&n| *start.add(n) != 0).count();
+                    std::slice::from_raw_parts(start, length)
+                };
+                let _ = writeln!(report, "{}", String::from_utf16_lossy(line));
+            }
+            // startup: what the launch asked for: flags, window and priority class.
+            "startup" => {
+                // SAFETY: the structure is this frame's, and zeroes are a value of it.
+                let (startup, priority) = unsafe {
+                    let mut startup: STARTUPINFOW = std::mem::zeroed();
+                    GetStartupInfoW(&mut startup);
+                    (startup, GetPriorityClass(GetCurrentProcess()))
+                };
+                let _ = writeln!(report, "flags {}", startup.dwFlags);
+                let _ = writeln!(report, "show {}", startup.wShowWindow);
+                let _ = writeln!(report, "priority {priority}");
+            }
+            // console: how many processes share this one's console, 0 without one, and whether it has a window.
+            "console" => {
+                let mut one = 0;
+                // SAFETY: the place is this frame's and has room for one number; how many there are is said anyway.
+                let (shared, window) = unsafe { (GetConsoleProcessList(&mut one, 1), GetConsoleWindow()) };
+                let _ = writeln!(report, "processes {shared}\nwindow {}", u8::from(!window.is_null()));
+            }
+            other => {
+                eprintln!("kid: no command {other}");
+                return USAGE;
+            }
+        }
+        0
     }
 }
