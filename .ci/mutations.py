@@ -9,7 +9,7 @@ import os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ["src/engine/waker.rs", "src/engine/slab.rs", "src/engine/cell.rs", "src/engine/handle.rs",
-         "src/process/sys/linux/slot_map.rs", "src/process/sys/linux/handover.rs"]
+         "src/process/sys/linux/slot_map.rs", "src/process/sys/linux/handover.rs", "src/sync/room_lock/queue.rs"]
 
 # Changes that are not of the form that is generated below: (file, what is there, what is put there, what it does).
 BY_HAND = [
@@ -43,6 +43,24 @@ BY_HAND = [
     ("src/engine/list.rs", "links(prev, |links| links.next = next);", "let _ = prev;", "unlinking keeps the forward link"),
     ("src/engine/list.rs", "links(next, |links| links.prev = prev);", "let _ = next;", "unlinking keeps the backward link"),
     ("src/engine/pool.rs", "if !cell.cell().is_queued() {", "if false {", "a running operation is unlinked"),
+    ("src/sync/room_lock.rs", "if !room || !self.queue.is_empty() {", "if !room {", "newcomers join though somebody waits"),
+    ("src/sync/room_lock.rs", "=> this == that,", "=> { let _ = (this, that); true }", "two rooms share"),
+    ("src/sync/room_lock.rs", "(Entry::Alone, _) | (_, Entry::Alone) => false,",
+     "(Entry::Alone, _) | (_, Entry::Alone) => self == other,", "two are alone together"),
+    ("src/sync/room_lock.rs", "if self.inside > 0 {", "if false {", "whoever leaves hands over"),
+    ("src/sync/room_lock.rs", "let ticket = self.queue.pop()?;", "let ticket: Ticket = None?;", "nobody hands over"),
+    ("src/sync/room_lock.rs", "self.inside = ticket.holders();", "self.inside = 1;", "a ticket counts as one"),
+    ("src/sync/room_lock.rs", "self.open = ticket.entry();", "", "a ticket does not say who is inside"),
+    ("src/sync/room_lock/queue.rs", "self.rooms.iter().find(|&place| entry_of(place).shares(entry))",
+     "{ let _ = entry; None }", "each waiter has a ticket"),
+    ("src/sync/room_lock/queue.rs", "links(last, |links| links.behind[WHICH] = Some(place));\n                Some((first, place))",
+     "links(place, |links| links.behind[WHICH] = Some(first));\n                Some((place, last))", "a ticket is put in front"),
+    ("src/sync/room_lock/queue.rs", "links.holders += 1;", "", "only the first holder counts"),
+    ("src/sync/room_lock/queue.rs", "next = links(place, |links| links.beside);", "next = None;",
+     "only the first holder is told"),
+    ("src/sync/room_lock/queue.rs", "let room = self.rooms.pop();", "let room = Some(first);",
+     "a ticket can be joined after it was served"),
+    ("src/sync/room_lock/queue.rs", "thread.wake();", "drop(thread);", "nobody is woken"),
 ]
 WEAKER = {"AcqRel": ["Acquire", "Release"], "Acquire": ["Relaxed"], "Release": ["Relaxed"]}
 
@@ -58,6 +76,8 @@ def models_of(path):
     """The part of the models' names that selects those of a file."""
     if path.startswith(("src/engine/", "src/fs/")):
         return "engine::models"
+    if path.startswith("src/sync/room_lock"):
+        return "room_lock::models"
     return os.path.basename(path).removesuffix(".rs") + "::models"
 
 

@@ -9,7 +9,10 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{FromRawFd, RawFd};
+#[cfg(unix)]
+use std::os::fd::{FromRawFd, RawFd as Number};
+#[cfg(windows)]
+use std::os::windows::io::{FromRawSocket, RawSocket as Number};
 
 use haft::process::{Child, Command, Stdio};
 
@@ -22,14 +25,27 @@ fn main() -> io::Result<()> {
 }
 
 /// A worker: says that it is ready, then answers whoever connects.
-fn work(number: RawFd) -> io::Result<()> {
-    // SAFETY: the supervisor passed a listening socket under this number, and nothing else here uses it.
-    let listener = unsafe { TcpListener::from_raw_fd(number) };
+fn work(number: Number) -> io::Result<()> {
+    let listener = take(number)?;
     println!("ready");
     loop {
         let (mut client, _) = listener.accept()?;
         writeln!(client, "{}", std::process::id())?;
     }
+}
+
+#[cfg(unix)]
+fn take(number: Number) -> io::Result<TcpListener> {
+    // SAFETY: the supervisor passed a listening socket under this number, and nothing else here uses it.
+    Ok(unsafe { TcpListener::from_raw_fd(number) })
+}
+
+#[cfg(windows)]
+fn take(number: Number) -> io::Result<TcpListener> {
+    // std starts Windows' sockets with the first that it makes itself.
+    TcpListener::bind("127.0.0.1:0")?;
+    // SAFETY: the supervisor passed a listening socket under this value, and nothing else here uses it.
+    Ok(unsafe { TcpListener::from_raw_socket(number) })
 }
 
 fn supervise() -> io::Result<()> {

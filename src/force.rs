@@ -18,6 +18,7 @@
 
 /// Something that a kernel, a file system or a sandbox may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(windows, allow(dead_code, reason = "Windows may lack few of them"))]
 #[cfg_attr(not(all(feature = "process", feature = "fs")), allow(dead_code, reason = "each half has its own"))]
 pub(crate) enum Lack {
     Clone3,
@@ -35,11 +36,19 @@ pub(crate) enum Lack {
 
 #[cfg(not(haft_test))]
 #[inline(always)]
+#[cfg_attr(
+    all(windows, not(feature = "fs")),
+    allow(dead_code, reason = "launching on Windows has no fallbacks")
+)]
 pub(crate) fn lacks(_: Lack) -> bool {
     false
 }
 
 #[cfg(haft_test)]
+#[cfg_attr(
+    all(windows, not(feature = "fs")),
+    allow(dead_code, reason = "launching on Windows has no fallbacks")
+)]
 pub(crate) fn lacks(what: Lack) -> bool {
     static FORCED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let name = match what {

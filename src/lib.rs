@@ -104,6 +104,7 @@
 //! |---|---|
 //! | [`process`] | [`Command`](process::Command), [`Child`](process::Child), [`Stdio`](process::Stdio), [`Inherit`](process::Inherit), [`LaunchError`](process::LaunchError) |
 //! | [`fs`] | [`File`](fs::File), [`OpenOptions`](fs::OpenOptions), the buffers that async operations take, their futures |
+//! | [`pipe`](mod@pipe) | pipes, each end for sync or async use |
 //! | [`engine`] | what carries async operations: [`Engine`](engine::Engine), its settings, and its [counters](engine::Stats) |
 //! | [`room_lock`] | [`RoomLock`](room_lock::RoomLock): who is in one room shares it, nobody starves |
 //!
@@ -115,6 +116,8 @@
 
 #![deny(missing_docs)]
 #![warn(rust_2018_idioms)]
+// The lint does not see through the macro as it is on windows-gnu.
+#![cfg_attr(windows, allow(clippy::missing_const_for_thread_local, reason = "they are const"))]
 
 #[cfg(feature = "fs")]
 pub mod engine;
@@ -122,6 +125,8 @@ pub mod engine;
 mod force;
 #[cfg(feature = "fs")]
 pub mod fs;
+#[cfg(feature = "fs")]
+pub mod pipe;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(any(feature = "fs", feature = "process"))]

@@ -49,7 +49,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(path: &Path) -> Result<Self> {
-        let path = path.canonicalize().map_err(|error| format!("--dotnet {}: {error}", path.display()))?;
+        let path = crate::existing(path).map_err(|error| format!("--dotnet {error}"))?;
         Ok(Self { path, open_files: 0, rss_mib: 0 })
     }
 
@@ -83,12 +83,17 @@ impl Program {
     }
 }
 
-/// How many repetitions a run needs when one takes `ms`: a second of warm-up and at least 30 more. The
-/// program gives one median of all of them, so the second that counts as warm-up must stay well below half:
-/// it is a third.
+/// How many repetitions a run needs when one takes `ms`: a second of warm-up and at least 30 more, or as many as
+/// there are in ten seconds, but three. The program gives one median of all of them, so the second that counts as
+/// warm-up must stay below half: it is a third.
 pub(crate) fn repetitions(ms: f64) -> u64 {
     let second = (1_000.0 / ms.max(0.001)).ceil() as u64;
-    3 * second + 30
+    3 * second + ((10_000.0 / ms.max(0.001)) as u64).clamp(3, 30)
+}
+
+/// How many show which of two ways is quicker, when the first took `ms`.
+pub(crate) fn trial(ms: f64) -> u64 {
+    ((3_000.0 / ms.max(0.001)) as u64).clamp(1, 30)
 }
 
 #[cfg(test)]
@@ -129,7 +134,7 @@ mod tests {
         for ms in [0.1, 1.0, 35.0, 500.0, 5_000.0] {
             let all = repetitions(ms);
             let warm_up = (1_000.0 / ms).ceil() as u64;
-            assert!(all - warm_up >= 30 && warm_up * 2 < all, "{ms} ms: {all}");
+            assert!(all - warm_up >= if ms < 300.0 { 30 } else { 5 } && warm_up * 2 < all, "{ms} ms: {all}");
         }
     }
 }

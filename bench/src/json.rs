@@ -59,8 +59,8 @@ impl Row {
             stddev_ns: stats::stddev(&rounds_ns),
             median_ns: stats::median(&rounds_ns),
             ratio: None,
-            cpu_ns_per_op: per_op(samples.iter().map(|sample| sample.cpu_ns).sum()),
-            switches_per_op: per_op(samples.iter().map(|sample| sample.switches).sum()),
+            cpu_ns_per_op: samples.iter().map(|sample| sample.cpu_ns).sum::<Option<_>>().and_then(per_op),
+            switches_per_op: samples.iter().map(|sample| sample.switches).sum::<Option<_>>().and_then(per_op),
             allocated_bytes_per_op: per_op(samples.iter().map(|sample| sample.bytes).sum()),
             allocations_per_op: per_op(samples.iter().map(|sample| sample.allocations).sum()),
             rounds_ns,
@@ -116,8 +116,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn measured(peer: &'static str, wall_ns: &[f64]) -> Measured {
-        let sample =
-            |&wall_ns: &f64| Sample { ops: 10, wall_ns, cpu_ns: 50, switches: 20, bytes: 30, allocations: 0 };
+        let sample = |&wall_ns: &f64| Sample {
+            ops: 10,
+            wall_ns,
+            cpu_ns: Some(50),
+            switches: None,
+            bytes: 30,
+            allocations: 0,
+        };
         Measured {
             label: Label {
                 method: "LaunchStandard",
@@ -163,6 +169,7 @@ mod tests {
         assert_eq!(row["rounds_ns"], json!([2.0, 5.0]));
         assert_eq!(row["ratio"], json!(2.25));
         assert_eq!(row["cpu_ns_per_op"], json!(5.0));
+        assert_eq!(row["switches_per_op"], Value::Null);
         assert_eq!(row["allocations_per_op"], json!(0.0));
         assert_eq!(written[0]["ratio"], json!(1.0));
     }

@@ -3,30 +3,29 @@
 //! `launch` starts processes, `read` reads a file in small pieces, `poll` looks at how long a poll takes when
 //! the operating system does not answer. Without a subcommand: a quick pass of `launch` and `read`.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("haft-bench runs on Linux so far");
-
 mod alloc;
 mod block_on;
-mod busy;
 mod claims;
 mod dotnet;
 mod json;
 mod launch;
-mod machine;
 mod meter;
+#[cfg(target_os = "linux")]
 mod poll;
 mod read;
 mod rounds;
 mod stats;
+mod sys;
 mod table;
-mod tiny;
 mod usage;
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use sys::{busy, machine, tiny};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -45,6 +44,7 @@ enum Benchmark {
     /// Read a file in small pieces, one after another: SyncRead and AsyncRead.
     Read(read::Options),
     /// How long one poll takes while a worker is stalled, and what a cold file does to other tasks.
+    #[cfg(target_os = "linux")]
     Poll(poll::Options),
     /// Spin on one CPU until the parent ends (what --busy starts).
     #[command(hide = true)]
@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         }),
         Some(Benchmark::Launch(options)) => launch::run(&options),
         Some(Benchmark::Read(options)) => read::run(&options),
+        #[cfg(target_os = "linux")]
         Some(Benchmark::Poll(options)) => poll::run(&options),
         Some(Benchmark::Spin { cpu, parent }) => busy::spin(cpu, parent),
     };
@@ -85,6 +86,13 @@ fn scratch_folder() -> Result<tempfile::TempDir> {
         Some(Ok(folder)) => Ok(folder),
         _ => Ok(named.tempdir()?),
     }
+}
+
+/// The path of a file that is there, whatever the working directory. Not the canonical one: on Windows many programs
+/// cannot use that.
+fn existing(path: &Path) -> std::result::Result<PathBuf, String> {
+    let there = path.metadata().and_then(|_| std::path::absolute(path));
+    there.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Whether `--peers` (empty: all of them) names `peer`.

@@ -10,8 +10,8 @@ use crate::usage::{Usage, Whose};
 pub(crate) struct Sample {
     pub(crate) ops: u64,
     pub(crate) wall_ns: f64,
-    pub(crate) cpu_ns: u64,
-    pub(crate) switches: u64,
+    pub(crate) cpu_ns: Option<u64>,
+    pub(crate) switches: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) allocations: u64,
 }
@@ -35,12 +35,12 @@ impl Meter {
     pub(crate) fn stop(self, ops: u64, idle: Duration) -> Sample {
         let wall = self.begun.elapsed().saturating_sub(idle);
         let allocated = Allocated::so_far();
-        let usage = Usage::so_far(self.whose);
+        let usage = Usage::so_far(self.whose).since(self.usage);
         Sample {
             ops,
             wall_ns: wall.as_nanos() as f64,
-            cpu_ns: usage.cpu_ns.saturating_sub(self.usage.cpu_ns),
-            switches: usage.switches.saturating_sub(self.usage.switches),
+            cpu_ns: usage.cpu_ns,
+            switches: usage.switches,
             bytes: allocated.bytes - self.allocated.bytes,
             allocations: allocated.allocations - self.allocated.allocations,
         }

@@ -170,7 +170,7 @@ mod tests {
                 return Err("refused".into());
             }
             self.log.borrow_mut().push(self.peer);
-            Ok(Sample { ops: 1, wall_ns: 1.0, cpu_ns: 0, switches: 0, bytes: 0, allocations: 0 })
+            Ok(Sample { ops: 1, wall_ns: 1.0, cpu_ns: None, switches: None, bytes: 0, allocations: 0 })
         }
     }
 

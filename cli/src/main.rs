@@ -30,10 +30,10 @@ enum Command {
     ///
     /// Shows on this machine, live, in a few seconds:
     ///
-    /// 1. what a child sees of a file that was opened without close-on-exec:
+    /// 1. what a child sees of a file that it was not given:
     ///    launched by std::process, by haft, and by haft with the file passed;
     /// 2. how many launches a second std::process and haft make, with few and
-    ///    with many files open;
+    ///    with many handles open;
     /// 3. what reading 1 KiB costs: with std, with haft sync and with haft async,
     ///    in time and in allocations.
     ///
@@ -46,9 +46,9 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         dir: Option<PathBuf>,
     },
-    /// A child of the tour: prints its descriptors
-    #[command(hide = true, name = child::DESCRIPTORS)]
-    ChildDescriptors,
+    /// A child of the tour: prints its handles
+    #[command(hide = true, name = child::HANDLES)]
+    ChildHandles,
     /// A child of the tour: exits at once
     #[command(hide = true, name = child::EXIT)]
     ChildExit,
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         None => Cli::command().print_help().map_err(Error::from),
         Some(Command::Tour { dir }) => tour::run(dir.unwrap_or_else(std::env::temp_dir)),
-        Some(Command::ChildDescriptors) => child::print_descriptors().map_err(Error::from),
+        Some(Command::ChildHandles) => child::print_handles().map_err(Error::from),
         Some(Command::ChildExit) => Ok(()),
     };
     match done {

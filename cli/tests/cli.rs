@@ -1,6 +1,6 @@
 //! The `haft` command, as its user meets it: launched through std, judged by what it prints and how it exits.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 fn haft() -> Command {
@@ -51,6 +51,12 @@ fn the_tour_fits_one_screen_and_leaves_nothing() {
 
 #[test]
 fn what_the_system_refuses_is_explained() {
+    if cfg!(windows) {
+        // Past the harness's capture, in one write, so that a script can count it.
+        let line =
+            "skipped: what_the_system_refuses_is_explained: Windows has no limit on handles to lower\n";
+        return std::io::stderr().write_all(line.as_bytes()).unwrap();
+    }
     // Few descriptors, so that the column with many files open cannot be had.
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 64 && exec \"$0\" tour", env!("CARGO_BIN_EXE_haft")])
@@ -110,11 +116,11 @@ fn help_tells_what_there_is_and_nothing_hidden() {
 }
 
 #[test]
-fn a_child_lists_its_descriptors() {
-    let output = run(&["child-descriptors"]);
+fn a_child_lists_its_handles() {
+    let output = run(&["child-handles"]);
     assert!(output.status.success());
     let mut lines = text(&output.stdout).lines();
-    assert_eq!(lines.next(), Some("0 /dev/null"));
-    assert!(lines.next().unwrap().starts_with("1 pipe:"));
+    assert_eq!(lines.next(), Some(if cfg!(windows) { "0 device" } else { "0 /dev/null" }));
+    assert!(lines.next().unwrap().starts_with("1 pipe"));
     assert!(run(&["child-exit"]).status.success());
 }

@@ -18,10 +18,21 @@
 //! A future dropped while the operation runs moves its buffer into the stash and then exchanges `RUNNING`
 //! for `ABANDONED`. If that fails the operation is done, and it takes the buffer back.
 
-use super::{handle::HandleRef, shield::shielded, slab::Slot, waker::WakerSlot};
-use crate::sync::{
-    UnsafeCell,
-    atomic::{AtomicU32, Ordering::*},
+use super::{
+    course::Course,
+    handle::{Handle, HandleRef},
+    perform,
+    port::{InFlight, in_flight},
+    shield::shielded,
+    slab::Slot,
+    waker::WakerSlot,
+};
+use crate::{
+    fs::sys::Errno,
+    sync::{
+        UnsafeCell,
+        atomic::{AtomicU32, Ordering::*},
+    },
 };
 use std::{
     mem::{MaybeUninit, align_of, size_of},
@@ -49,6 +60,10 @@ pub(crate) enum Kind {
     Read,
     /// Write the whole buffer at `offset`.
     Write,
+    /// Take what a pipe holds, at least a byte; nothing at its end. Without an offset.
+    Receive,
+    /// Put the whole buffer into a pipe. Without an offset.
+    Send,
     /// The file's length, as the outcome's `done`.
     Len,
     /// Make `offset` the file's length.
@@ -121,7 +136,11 @@ struct Request {
     work: Work,
 }
 
+/// The system knows a step that it carries on by the address of its part, so that comes first.
+#[repr(C)]
 pub(crate) struct Cell {
+    pub(super) in_flight: UnsafeCell<InFlight>,
+    pub(super) course: Course,
     state: AtomicU32,
     index: u32,
     next_idle: AtomicU32,
@@ -141,6 +160,8 @@ unsafe impl Send for Cell {}
 impl Slot for Cell {
     fn new(index: u32) -> Cell {
         Cell {
+            in_flight: UnsafeCell::new(in_flight()),
+            course: Course::new(),
             state: AtomicU32::new(IDLE),
             index,
             next_idle: AtomicU32::new(0),
@@ -164,9 +185,15 @@ impl Slot for Cell {
 
 impl Cell {
     /// Marks a queued cell as running. Called with the list's lock held, which every change from or to
-    /// `QUEUED` needs, so that a plain store is enough.
+    /// `QUEUED` needs, so that a plain store is enough; or before the cell is in a list, by who has both sides.
     pub(super) fn start(&self) {
         self.state.store(RUNNING | BOTH, Relaxed);
+    }
+
+    /// Marks a running cell as queued again. Called by who has both sides.
+    pub(super) fn requeue(&self) {
+        self.course.clear();
+        self.state.store(QUEUED | BOTH, Relaxed);
     }
 
     /// Whether the cell is in a list. Called with that list's lock held.
@@ -209,7 +236,8 @@ pub(crate) unsafe fn open(
     let it = unsafe { cell.as_ref() };
     // SAFETY: as above.
     it.request.with_mut(|request| unsafe { *request = Request { handle, work } });
-    // The list's lock publishes it.
+    it.course.clear();
+    // The list's lock publishes it, or the system that is told of the cell.
     it.state.store(QUEUED | BOTH, Relaxed);
     (FutureSide(cell), CompleterSide(cell))
 }
@@ -347,6 +375,21 @@ impl CompleterSide {
     pub(crate) fn take_request(&self) -> (Work, Option<HandleRef>) {
         // SAFETY: while the operation runs the request is the completer's.
         self.cell().request.with_mut(|request| unsafe { ((*request).work, (*request).handle.take()) })
+    }
+
+    /// What is left to be done, and on what, until the request is taken.
+    pub(super) fn with_request<R>(&self, f: impl FnOnce(&Work, &Handle) -> R) -> R {
+        self.cell().request.with(|request| {
+            // SAFETY: while the operation runs the request is the completer's.
+            let Request { handle, work } = unsafe { &*request };
+            f(work, handle.as_deref().expect("it is on a handle"))
+        })
+    }
+
+    /// Takes a step's result into account. The outcome, if that was the last.
+    pub(super) fn settle(&self, step: Result<usize, Errno>) -> Option<Outcome> {
+        // SAFETY: as above.
+        self.cell().request.with_mut(|request| perform::settle(unsafe { &mut (*request).work }, step))
     }
 
     /// Whether the future went away, so that no further step need start.

@@ -1,16 +1,19 @@
-//! The counted block behind every open file: its descriptor closes with the last of the `File`s and of the
+//! The counted block behind every open file: its handle closes with the last of the `File`s and of the
 //! queued or running operations that hold it. So an abandoned write cannot land in another file that got the
 //! same number meanwhile.
 //!
 //! Blocks are recycled by the engine, as cells are: opening and closing allocates nothing in steady state.
 
 use super::{Lease, backoff::Backoff, cell::Cell, slab::Slot};
-use crate::sync::{
-    UnsafeCell,
-    atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
+use crate::{
+    fs::sys::{self, OwnedHandle},
+    sync::{
+        UnsafeCell,
+        atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
+    },
 };
 use std::{
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
+    mem::MaybeUninit,
     ptr::{NonNull, null_mut},
     sync::{
         Arc,
@@ -33,11 +36,14 @@ pub(crate) struct Handle {
     pub(crate) misses: Backoff,
     /// Every write goes to the end of the file, whatever its offset.
     pub(crate) appends: bool,
+    /// How calls are made on it, in the system's terms.
+    pub(crate) ways: sys::Ways,
 }
 
 /// What the references share, and the last of them takes apart.
 struct Open {
-    fd: RawFd,
+    /// There, while there are references.
+    handle: MaybeUninit<OwnedHandle>,
     /// The engine that carries this file's operations; `None` while idle.
     lease: Option<Arc<Lease>>,
 }
@@ -52,6 +58,7 @@ pub(crate) struct Traits {
     /// Where inline attempts begin, in `inline`'s terms.
     pub(crate) inline: u8,
     pub(crate) appends: bool,
+    pub(crate) ways: sys::Ways,
 }
 
 impl Slot for Handle {
@@ -60,11 +67,12 @@ impl Slot for Handle {
             references: AtomicUsize::new(0),
             index,
             next_idle: AtomicU32::new(0),
-            open: UnsafeCell::new(Open { fd: -1, lease: None }),
+            open: UnsafeCell::new(Open { handle: MaybeUninit::uninit(), lease: None }),
             spare: AtomicPtr::new(null_mut()),
             inline: AtomicU8::new(0),
             misses: Backoff::new(),
             appends: false,
+            ways: sys::Ways::default(),
         }
     }
 
@@ -79,10 +87,16 @@ impl Slot for Handle {
 }
 
 impl Handle {
+    /// The open file, as calls take it.
     #[inline]
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: whoever has a reference to a live block keeps its descriptor open.
-        unsafe { BorrowedFd::borrow_raw(self.as_raw_fd()) }
+    pub(crate) fn opened(&self) -> sys::Opened<'_> {
+        sys::opened(self.owned(), self.ways)
+    }
+
+    #[inline]
+    pub(crate) fn owned(&self) -> &OwnedHandle {
+        // SAFETY: while there are references nobody writes it, and it is there.
+        self.open.with(|open| unsafe { (*open).handle.assume_init_ref() })
     }
 
     #[inline]
@@ -119,16 +133,18 @@ unsafe impl Send for HandleRef {}
 unsafe impl Sync for HandleRef {}
 
 impl HandleRef {
-    /// Takes `fd` over.
-    pub(crate) fn new(lease: &Arc<Lease>, fd: OwnedFd, traits: Traits) -> HandleRef {
+    /// Takes `handle` over.
+    pub(crate) fn new(lease: &Arc<Lease>, owned: OwnedHandle, mut traits: Traits) -> HandleRef {
+        lease.shared.bind(&owned, &mut traits.ways);
         let block = lease.shared.handles.take();
         let handle = block.as_ptr();
         // SAFETY: an idle block is its taker's alone, but for the slab's link. So the parts are written one by
         // one, and no reference to the whole is made before it is complete.
         unsafe {
-            let opened = Open { fd: fd.into_raw_fd(), lease: Some(Arc::clone(lease)) };
+            let opened = Open { handle: MaybeUninit::new(owned), lease: Some(Arc::clone(lease)) };
             (*handle).open.with_mut(|open| *open = opened);
             (*handle).appends = traits.appends;
+            (*handle).ways = traits.ways;
             (*handle).inline.store(traits.inline, Relaxed);
             (*handle).misses.reset();
             (*handle).references.store(1, Relaxed);
@@ -136,8 +152,8 @@ impl HandleRef {
         HandleRef(block)
     }
 
-    /// The descriptor alone, if this is the only reference.
-    pub(crate) fn into_fd(self) -> Result<OwnedFd, HandleRef> {
+    /// The system's handle alone, if this is the only reference.
+    pub(crate) fn into_owned(self) -> Result<OwnedHandle, HandleRef> {
         if self.references.load(Acquire) != 1 {
             return Err(self);
         }
@@ -171,25 +187,26 @@ impl Drop for HandleRef {
     #[inline]
     fn drop(&mut self) {
         if self.references.fetch_sub(1, AcqRel) == 1 {
-            // SAFETY: that was the last reference. close(2) happens here, where the descriptor drops.
+            // SAFETY: that was the last reference. The file is closed here, where its handle drops.
             drop(unsafe { retire(self.0) });
         }
     }
 }
 
-/// Makes the block idle and gives its descriptor out.
+/// Makes the block idle and gives the system's handle out.
 ///
 /// # Safety
 /// No reference to it is left.
 #[cold]
-unsafe fn retire(block: NonNull<Handle>) -> OwnedFd {
+unsafe fn retire(block: NonNull<Handle>) -> OwnedHandle {
     let handle = block.as_ptr();
-    // SAFETY: nobody else has the block, but for the slab's link; it owned its descriptor.
-    let (fd, lease, spare) = unsafe {
-        let Open { fd, lease } =
-            (*handle).open.with_mut(|open| std::mem::replace(&mut *open, Open { fd: -1, lease: None }));
+    // SAFETY: nobody else has the block, but for the slab's link; its handle is there.
+    let (owned, lease, spare) = unsafe {
+        let idle = Open { handle: MaybeUninit::uninit(), lease: None };
+        let Open { handle: owned, lease } =
+            (*handle).open.with_mut(|open| std::mem::replace(&mut *open, idle));
         let lease = lease.expect("a live handle has an engine");
-        (OwnedFd::from_raw_fd(fd), lease, (*handle).spare.load(Relaxed))
+        (owned.assume_init(), lease, (*handle).spare.load(Relaxed))
     };
     if let Some(spare) = NonNull::new(spare) {
         // SAFETY: as above.
@@ -199,13 +216,5 @@ unsafe fn retire(block: NonNull<Handle>) -> OwnedFd {
     }
     // SAFETY: the block came from this engine, and nobody uses it any more.
     unsafe { lease.shared.handles.give(block) };
-    fd
-}
-
-impl AsRawFd for Handle {
-    #[inline]
-    fn as_raw_fd(&self) -> RawFd {
-        // SAFETY: while there are references nobody writes it.
-        self.open.with(|open| unsafe { (*open).fd })
-    }
+    owned
 }

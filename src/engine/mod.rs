@@ -21,13 +21,22 @@
 
 mod backoff;
 mod cell;
+mod course;
+mod direct;
 mod handle;
 pub(crate) mod inline;
+#[cfg(windows)]
+mod iocp;
 mod list;
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(not(any(windows, all(test, loom))))]
+mod no_port;
 mod perform;
 mod pool;
+mod port;
+#[cfg(all(test, loom))]
+mod scripted;
 mod shield;
 mod slab;
 mod stats;
@@ -39,7 +48,9 @@ pub(crate) use cell::{Fault, FutureSide, Kind, Outcome, Release, Work, fits_stas
 pub(crate) use handle::{Handle, HandleRef, Traits};
 pub(crate) use stats::{Block, Blocks, count};
 
+use crate::fs::sys::{OwnedHandle, Ways};
 use pool::Pool;
+use port::Port;
 use slab::Slab;
 use std::{
     fmt,
@@ -59,15 +70,30 @@ pub(crate) enum Submitted {
     Watched,
     /// It waits for others to end, or for a thread to wake.
     Waits,
+    /// The system has it.
+    Issued,
+    /// It is done.
+    Done,
 }
 
-/// A carrier takes operations and sees them through, on threads that are not the caller's.
+/// Who carries an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The threads of the [`pool`].
+    Pool,
+    /// The system by itself, see [`direct`].
+    System,
+}
+
+/// A carrier takes operations and sees them through without the caller.
 pub(crate) trait Carrier {
+    /// Who is to carry this operation.
+    fn route(&self, handle: &Handle, work: &Work) -> By;
     /// Takes over the completer's side of a cell.
-    fn submit(self: &Arc<Self>, cell: cell::CompleterSide) -> Submitted;
+    fn submit(self: &Arc<Self>, cell: cell::CompleterSide, by: By) -> Submitted;
     /// Takes an operation back, if it has not begun. Then it never happens, and the completer's side of its
-    /// cell is gone.
-    fn cancel(&self, cell: &FutureSide) -> bool;
+    /// cell is gone. One that the system has begun is cut short.
+    fn cancel(&self, cell: &FutureSide, handle: &Handle) -> bool;
 }
 
 /// What the files, the operations and the workers of an engine share. It lives until the last of them ends.
@@ -75,21 +101,51 @@ pub(crate) struct Shared {
     pub(crate) cells: Slab<cell::Cell>,
     pub(crate) handles: Slab<Handle>,
     pool: Pool,
+    port: Port,
     perform: Perform,
 }
 
 impl Shared {
     fn new(threads: usize, perform: Perform) -> Arc<Shared> {
-        Arc::new(Shared { cells: Slab::new(), handles: Slab::new(), pool: Pool::new(threads), perform })
+        Arc::new(Shared::parts(threads, perform))
+    }
+
+    fn parts(threads: usize, perform: Perform) -> Shared {
+        Shared {
+            cells: Slab::new(),
+            handles: Slab::new(),
+            pool: Pool::new(threads),
+            port: Port::new(),
+            perform,
+        }
+    }
+}
+
+impl Shared {
+    /// Lets the system carry operations on this handle by itself, where it does that.
+    fn bind(self: &Arc<Self>, handle: &OwnedHandle, ways: &mut Ways) {
+        self.port.bind(self, handle, ways);
     }
 }
 
 impl Carrier for Shared {
-    fn submit(self: &Arc<Self>, cell: cell::CompleterSide) -> Submitted {
-        self.pool.submit(self, cell)
+    #[inline(always)]
+    fn route(&self, handle: &Handle, work: &Work) -> By {
+        if self.port.carries(handle, work) { By::System } else { By::Pool }
     }
 
-    fn cancel(&self, cell: &FutureSide) -> bool {
+    fn submit(self: &Arc<Self>, cell: cell::CompleterSide, by: By) -> Submitted {
+        match by {
+            By::Pool => self.pool.submit(self, cell),
+            By::System => direct::submit(self, cell),
+        }
+    }
+
+    fn cancel(&self, cell: &FutureSide, handle: &Handle) -> bool {
+        if cell.cell().course.is_direct() {
+            direct::cancel(self, cell, handle);
+            return false;
+        }
         self.pool.cancel(cell)
     }
 }
@@ -108,6 +164,7 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.shared.pool.shut_down();
+        self.shared.port.shut_down();
         self.blocks.retire();
     }
 }

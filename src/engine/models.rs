@@ -12,6 +12,8 @@ use super::{
     cell::{Cell, Completed, Kind},
     handle::{Handle, HandleRef, Traits},
     open_cell,
+    port::Port,
+    scripted::Step,
     slab::{Slab, Slot},
     waker::WakerSlot,
 };
@@ -647,5 +649,123 @@ fn a_file_becomes_stds_after_every_other_use_or_not_at_all() {
             drop(file);
         }
         thread.join().unwrap();
+    });
+}
+
+/// Fills a canary as the system does, when the step that fills it up has ended.
+fn moved(work: &Work, bytes: usize) {
+    if work.done + bytes == work.len {
+        // SAFETY: the models queue canaries only, and this one is the operation's.
+        unsafe { &*work.ptr.cast::<UnsafeCell<u32>>() }.with_mut(|value| unsafe { *value = FILLED });
+    }
+}
+
+/// A system that carries operations by these steps, the first last; no worker of the pool.
+fn scripted(steps: &[Step]) -> Arc<Lease> {
+    let steps = steps.iter().rev().copied().collect();
+    Arc::new(Lease {
+        shared: Arc::new(Shared { port: Port::scripted(steps, moved), ..Shared::parts(1, fill) }),
+        blocks: Arc::default(),
+        inline_limit: 0,
+        parallel: false,
+    })
+}
+
+/// Ends a model of a scripted system.
+fn end_scripted(file: File, lease: Arc<Lease>) {
+    lease.shared.port.join();
+    end(file, lease, Vec::new());
+}
+
+#[test]
+fn a_step_that_ends_at_once_gives_its_result_to_the_poll_that_began_it() {
+    model(3, || {
+        let lease = scripted(&[Step::AtOnce(FILLED as usize)]);
+        let file = file(&lease);
+        let (canary, drops) = Canary::new();
+        let Poll::Ready(Ok((_, canary))) = poll_once(pin!(file.read_at_async(canary, 0))) else {
+            panic!("it has ended");
+        };
+        assert_eq!(canary.value(), FILLED);
+        drop(canary);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        end_scripted(file, lease);
+    });
+}
+
+#[test]
+fn the_end_of_a_step_and_the_return_of_its_call_may_come_in_either_order() {
+    model(3, || {
+        let lease = scripted(&[Step::Later(FILLED as usize)]);
+        let file = file(&lease);
+        let (canary, drops) = Canary::new();
+        let (read, canary) = block_on(file.read_at_async(canary, 0)).unwrap();
+        assert_eq!((read, canary.value()), (FILLED as usize, FILLED));
+        drop(canary);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        end_scripted(file, lease);
+    });
+}
+
+#[test]
+fn a_step_that_comes_short_is_followed_by_another_whoever_hears_of_it() {
+    model(2, || {
+        let lease = scripted(&[Step::Later(3), Step::AtOnce(1), Step::Later(3)]);
+        let file = file(&lease);
+        let (canary, _) = Canary::new();
+        let reader = workers(&lease, 1);
+        let (read, canary) = block_on(file.read_at_async(canary, 0)).unwrap();
+        assert_eq!((read, canary.value()), (FILLED as usize, FILLED));
+        lease.shared.port.join();
+        end(file, lease, reader);
+    });
+}
+
+#[test]
+fn what_is_left_after_a_part_that_ended_at_once_goes_to_the_pool() {
+    model(1, || {
+        let lease = scripted(&[Step::AtOnce(3)]);
+        let workers = workers(&lease, 1);
+        let file = file(&lease);
+        let (canary, _) = Canary::new();
+        let (read, canary) = block_on(file.read_at_async(canary, 0)).unwrap();
+        assert_eq!((read, canary.value()), (FILLED as usize, FILLED));
+        end(file, lease, workers);
+    });
+}
+
+#[test]
+fn a_dropped_step_keeps_its_buffer_until_the_system_has_done_with_it() {
+    model(3, || {
+        let lease = scripted(&[Step::Later(FILLED as usize), Step::Later(FILLED as usize)]);
+        let file = file(&lease);
+        let (canary, drops) = Canary::new();
+        {
+            let mut future = pin!(file.read_at_async(canary, 0));
+            let _ = poll_once(future.as_mut());
+        }
+        let (next, _) = Canary::new();
+        let (_, next) = block_on(file.read_at_async(next, 0)).unwrap();
+        assert_eq!(next.value(), FILLED);
+        drop(next);
+        end_scripted(file, lease);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_step_that_would_never_end_is_cancelled_even_if_it_begins_as_its_future_goes() {
+    model(3, || {
+        // The second step begins on the thread that heard of the first one's end.
+        let lease = scripted(&[Step::Later(3), Step::Never]);
+        let file = file(&lease);
+        let (canary, drops) = Canary::new();
+        {
+            let mut future = pin!(file.read_at_async(canary, 0));
+            let _ = poll_once(future.as_mut());
+        }
+        lease.shared.port.join();
+        assert_eq!(drops.load(Ordering::Relaxed), 1, "the system still has the buffer");
+        end(file, lease, Vec::new());
     });
 }

@@ -1,61 +1,92 @@
 //! Doing one operation, by as many system calls as it takes.
 
 use super::{Fault, Handle, Kind, Outcome, Work};
-use crate::{force::shortened, fs::sys};
-use rustix::io::Errno;
+use crate::{
+    force::shortened,
+    fs::sys::{self, Errno},
+};
 
 /// Does `work` on the handle, step by step. Between two steps it asks whether anybody still wants it.
 pub(crate) fn perform(work: &Work, handle: Option<&Handle>, abandoned: &dyn Fn() -> bool) -> Outcome {
-    let fd = handle.expect("an operation on a file has one").as_fd();
+    let file = handle.expect("an operation on a file has one").opened();
     let answer = |result: Result<u64, Errno>| match result {
         Ok(done) => Outcome { done, fault: None },
         Err(errno) => Outcome { done: 0, fault: Some(errno.into()) },
     };
-    match work.kind {
-        Kind::Read => transfer(work, abandoned, Ends::AtNothing, |ptr, len, offset| {
-            // SAFETY: the operation owns the rest of its buffer until it is done.
-            unsafe { sys::read(fd, ptr, len, offset) }
-        }),
-        Kind::Write => transfer(work, abandoned, Ends::Never, |ptr, len, offset| {
-            // SAFETY: the operation owns its initialised buffer until it is done.
-            sys::write(fd, unsafe { std::slice::from_raw_parts(ptr, len) }, offset)
-        }),
-        Kind::Len => answer(sys::size(fd).map(|(size, _)| size)),
-        Kind::SetLen => answer(sys::set_size(fd, work.offset).map(|()| 0)),
-        Kind::SyncAll => answer(sys::sync_all(fd).map(|()| 0)),
-        Kind::SyncData => answer(sys::sync_data(fd).map(|()| 0)),
-    }
-}
-
-/// What a step that moved nothing means.
-enum Ends {
-    /// The end of the file.
-    AtNothing,
-    /// A system that does not go on.
-    Never,
-}
-
-fn transfer(
-    work: &Work,
-    abandoned: &dyn Fn() -> bool,
-    ends: Ends,
-    mut step: impl FnMut(*mut u8, usize, u64) -> Result<usize, Errno>,
-) -> Outcome {
-    let mut done = work.done;
-    let ended = |done: usize, fault| Outcome { done: done as u64, fault };
-    loop {
-        // SAFETY: done is at most len. An offset past the largest is refused by the system at the first step.
-        let ptr = unsafe { work.ptr.add(done) };
-        match step(ptr, shortened(work.len - done), work.offset.wrapping_add(done as u64)) {
-            Ok(0) if done < work.len => {
-                return ended(done, matches!(ends, Ends::Never).then_some(Fault::WriteZero));
+    let transfer = |step: fn(sys::Opened<'_>, Rest) -> Result<usize, Errno>| {
+        let mut work = *work;
+        loop {
+            let moved = step(file, rest(&work));
+            if let Some(outcome) = settle(&mut work, moved) {
+                return outcome;
             }
-            Ok(moved) => done += moved,
-            Err(Errno::INTR) => {}
-            Err(errno) => return ended(done, Some(errno.into())),
+            if abandoned() {
+                return Outcome { done: work.done as u64, fault: None };
+            }
         }
-        if done == work.len || abandoned() {
-            return ended(done, None);
-        }
+    };
+    match work.kind {
+        // SAFETY: the operation owns the rest of its buffer until it is done.
+        Kind::Read => transfer(|file, rest| unsafe { sys::read(file, rest.ptr, rest.len, rest.offset) }),
+        // SAFETY: as above, and it is initialised.
+        Kind::Write => transfer(|file, rest| sys::write(file, unsafe { rest.bytes() }, rest.offset)),
+        // SAFETY: as for a read.
+        Kind::Receive => transfer(|file, rest| unsafe { sys::receive(file, rest.ptr, rest.len) }),
+        // SAFETY: as for a write.
+        Kind::Send => transfer(|file, rest| sys::send(file, unsafe { rest.bytes() })),
+        Kind::Len => answer(sys::size(file).map(|(size, _)| size)),
+        Kind::SetLen => answer(sys::set_size(file, work.offset).map(|()| 0)),
+        Kind::SyncAll => answer(sys::sync_all(file).map(|()| 0)),
+        Kind::SyncData => answer(sys::sync_data(file).map(|()| 0)),
     }
+}
+
+/// What is left to transfer.
+#[derive(Clone, Copy)]
+pub(super) struct Rest {
+    pub(super) ptr: *mut u8,
+    pub(super) len: usize,
+    pub(super) offset: u64,
+}
+
+impl Rest {
+    /// # Safety
+    /// They are initialised, and nobody changes them for as long.
+    unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: the caller's.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+/// The next step of a transfer. An offset past the largest is refused by the system, or by `sys`, at the first step.
+pub(super) fn rest(work: &Work) -> Rest {
+    Rest {
+        // SAFETY: done is at most len.
+        ptr: unsafe { work.ptr.add(work.done) },
+        len: shortened(work.len - work.done),
+        offset: work.offset.wrapping_add(work.done as u64),
+    }
+}
+
+/// Takes a step's result into account. The operation's outcome, if that was its last step.
+pub(super) fn settle(work: &mut Work, step: Result<usize, Errno>) -> Option<Outcome> {
+    let fault = match step {
+        // A system that does not go on.
+        Ok(0) if work.done < work.len && matches!(work.kind, Kind::Write | Kind::Send) => {
+            Some(Fault::WriteZero)
+        }
+        // The end of the file.
+        Ok(0) => None,
+        Ok(moved) => {
+            work.done += moved;
+            // From a pipe comes what is there.
+            if work.done < work.len && work.kind != Kind::Receive {
+                return None;
+            }
+            None
+        }
+        Err(errno) if sys::is_interruption(errno) => return None,
+        Err(errno) => Some(errno.into()),
+    };
+    Some(Outcome { done: work.done as u64, fault })
 }

@@ -225,7 +225,9 @@ impl Pool {
                 let long = woke && self.long_looks.is_due();
                 drop(state);
                 let mut look = Look::new(if long { LONG_LOOK } else { SHORT_LOOK });
-                while self.waiting.load(Relaxed) == 0 && look.again() {}
+                while self.waiting.load(Relaxed) == 0 && look.again() {
+                    std::hint::spin_loop();
+                }
                 state = lock(&self.state);
                 let found = !state.list.is_empty();
                 match (long, found) {

@@ -105,6 +105,22 @@ impl<T: Slot> Slab<T> {
         }
     }
 
+    /// Whether this is the address of one of its slots.
+    #[cfg_attr(not(windows), allow(dead_code, reason = "only there others may name an address"))]
+    pub(crate) fn holds(&self, slot: *mut T) -> bool {
+        // Only addresses are compared. Who asks has heard of the slot by way of the system, which orders all that was
+        // before.
+        let segments = self.segments.iter().map(|base| base.load(Relaxed)).enumerate();
+        for (n, base) in segments.take_while(|(_, base)| !base.is_null()) {
+            let count = if n == 0 { FIRST } else { FIRST << (n - 1) } as usize;
+            let offset = (slot as usize).wrapping_sub(base as usize);
+            if offset < count * size_of::<T>() {
+                return offset.is_multiple_of(size_of::<T>());
+            }
+        }
+        false
+    }
+
     fn at(&self, index: u32) -> NonNull<T> {
         let segment = if index < FIRST { 0 } else { (index / FIRST).ilog2() as usize + 1 };
         let first = if segment == 0 { 0 } else { FIRST << (segment - 1) };

@@ -102,3 +102,9 @@ impl From<Fault> for io::Error {
 pub(super) fn unexpected_end() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the file ended before the buffer was full")
 }
+
+#[cold]
+pub(super) fn appended_in_part(written: usize, len: usize) -> io::Error {
+    let message = format!("the system appended {written} of {len} bytes");
+    io::Error::new(io::ErrorKind::WriteZero, message)
+}

@@ -2,14 +2,12 @@
 
 use super::{
     IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt,
-    error, futures::Operation, open_options::traits, sys,
+    error,
+    futures::Operation,
+    sys::{self, OwnedHandle},
 };
 use crate::engine::{Engine, Fault, HandleRef, Kind};
-use std::{
-    fmt, io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
-    path::Path,
-};
+use std::{fmt, io, path::Path};
 
 /// An open file, read and written at offsets, by any number of threads and tasks at once.
 ///
@@ -60,7 +58,7 @@ impl File {
     /// pread(2) on Unix.
     #[inline]
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        Ok(sys::read_into(self.handle.as_fd(), buffer, offset)?)
+        Ok(sys::read_into(self.handle.opened(), buffer, offset)?)
     }
 
     /// Fills `buffer` from `offset` on.
@@ -96,7 +94,7 @@ impl File {
         if self.handle.appends {
             return Err(Fault::Appends.into());
         }
-        Ok(sys::write(self.handle.as_fd(), buffer, offset)?)
+        Ok(sys::write(self.handle.opened(), buffer, offset)?)
     }
 
     /// Writes all of `buffer` at `offset`.
@@ -119,13 +117,46 @@ impl File {
         Ok(())
     }
 
+    /// Writes `buffer` at the end of the file, wherever that is when it happens, by one system call: what several
+    /// processes append to a local file does not mix.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("log");
+    /// use haft::fs::OpenOptions;
+    ///
+    /// let log = OpenOptions::new().append(true).create(true).open(&path)?;
+    /// log.append(b"one\n")?;
+    /// log.append(b"two\n")?;
+    /// assert_eq!(std::fs::read(&path)?, b"one\ntwo\n");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the system reports; `WriteZero` if it accepted only a part, and the message says how much.
+    ///
+    /// # References
+    /// pwritev2(2) with RWF_APPEND on Linux, or write(2) on a file opened with `O_APPEND`; WriteFile at the offset that
+    /// means the end on Windows.
+    pub fn append(&self, buffer: &[u8]) -> io::Result<()> {
+        loop {
+            match sys::append(self.handle.opened(), buffer, self.handle.appends) {
+                Ok(written) if written == buffer.len() => return Ok(()),
+                Ok(written) => return Err(error::appended_in_part(written, buffer.len())),
+                Err(errno) if sys::is_interruption(errno) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
     /// The file's length in bytes. Files of /proc and /sys say 0, whatever they hold.
     ///
     /// # Errors
     /// What fstat(2) reports.
     #[allow(clippy::len_without_is_empty)] // a file may be empty now and not at the next moment
     pub fn len(&self) -> io::Result<u64> {
-        Ok(sys::size(self.handle.as_fd())?.0)
+        Ok(sys::size(self.handle.opened())?.0)
     }
 
     /// Makes the file `len` bytes long: cuts it, or extends it by a hole that reads as zeros.
@@ -133,7 +164,7 @@ impl File {
     /// # Errors
     /// What ftruncate(2) reports; `InvalidInput` for a length over 2^63 - 1 and for a file not open for writing.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
-        Ok(sys::set_size(self.handle.as_fd(), len)?)
+        Ok(sys::set_size(self.handle.opened(), len)?)
     }
 
     /// Returns when the file's data and metadata are on the device.
@@ -142,7 +173,7 @@ impl File {
     /// What fsync(2) reports. The data is then to be taken as lost: Linux says so once, and may report success
     /// the next time.
     pub fn sync_all(&self) -> io::Result<()> {
-        Ok(sys::sync_all(self.handle.as_fd())?)
+        Ok(sys::sync_all(self.handle.opened())?)
     }
 
     /// As [`sync_all`](File::sync_all), without metadata that reading the data does not need, such as times.
@@ -150,7 +181,7 @@ impl File {
     /// # Errors
     /// What fdatasync(2) reports, as [`sync_all`](File::sync_all).
     pub fn sync_data(&self) -> io::Result<()> {
-        Ok(sys::sync_data(self.handle.as_fd())?)
+        Ok(sys::sync_data(self.handle.opened())?)
     }
 
     /// Reads at `offset` until `buffer` is full or the file ends, and returns the number of bytes and the buffer.
@@ -239,7 +270,7 @@ impl File {
     /// # Errors
     /// Gives `self` back while clones of it, or operations under way, use the descriptor too.
     pub fn try_into_std(self) -> Result<std::fs::File, File> {
-        self.handle.into_fd().map(std::fs::File::from).map_err(|handle| File { handle })
+        self.handle.into_owned().map(std::fs::File::from).map_err(|handle| File { handle })
     }
 }
 
@@ -253,10 +284,10 @@ impl Engine {
     /// assert_eq!(file.len()?, 7);
     /// # Ok(()) }
     /// ```
-    pub fn adopt(&self, file: impl Into<OwnedFd>) -> File {
-        let fd = file.into();
-        let traits = traits(sys::status(&fd));
-        File { handle: HandleRef::new(self.lease(), fd, traits) }
+    pub fn adopt(&self, file: impl Into<OwnedHandle>) -> File {
+        let handle = file.into();
+        let traits = sys::learn(&handle, None).into();
+        File { handle: HandleRef::new(self.lease(), handle, traits) }
     }
 }
 
@@ -267,27 +298,8 @@ impl From<std::fs::File> for File {
     }
 }
 
-/// Carried by the process's engine; see [`Engine::adopt`] for another.
-impl From<OwnedFd> for File {
-    fn from(fd: OwnedFd) -> File {
-        Engine::process().adopt(fd)
-    }
-}
-
-impl AsFd for File {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.handle.as_fd()
-    }
-}
-
-impl AsRawFd for File {
-    fn as_raw_fd(&self) -> RawFd {
-        self.handle.as_raw_fd()
-    }
-}
-
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("File").field("fd", &self.as_raw_fd()).finish()
+        f.debug_struct("File").field("handle", self.handle.owned()).finish()
     }
 }

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     engine::{
-        Block, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Submitted, Work, count,
-        fits_stash,
+        Block, By, Carrier, Fault, FutureSide, HandleRef, Kind, Lease, Outcome, Release, Submitted, Work,
+        count, fits_stash,
         inline::{self, Attempt},
         open_cell,
     },
@@ -152,7 +152,12 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         if self.work.kind == Kind::Write && self.handle.appends {
             return self.end(Outcome { done: 0, fault: Some(Fault::Appends) });
         }
-        self.queue(lease, block, cx)
+        let by = lease.shared.route(self.handle, &self.work);
+        if by == By::System && !inline::spend(block, self.work.len) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.queue(lease, block, by, cx)
     }
 
     #[inline]
@@ -167,6 +172,7 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         &mut self,
         lease: &Arc<Lease>,
         block: Option<&Block>,
+        by: By,
         cx: &mut Context<'_>,
     ) -> Poll<(Outcome, usize, B)> {
         if !fits_stash::<B>()
@@ -182,11 +188,16 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
             unsafe { open_cell(self.handle.take_cell(), self.work, Some(self.handle.clone())) };
         let mut alone = false;
         if let Some(block) = block {
-            count(&block.queued);
-            block.spent.store(0, Relaxed);
             alone = block.in_flight.fetch_add(1, Relaxed) == 0;
         }
-        let submitted = lease.shared.submit(completer);
+        let submitted = lease.shared.submit(completer, by);
+        if submitted == Submitted::Done {
+            return self.receive_at_once(future, block);
+        }
+        if let Some(block) = block {
+            count(&block.queued);
+            block.spent.store(0, Relaxed);
+        }
         let mut done = future.is_done();
         if let Some(block) = block
             && !done
@@ -204,6 +215,17 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
         // Before foreign code runs: a panic in the waker leaves a future that knows what it has queued.
         self.stage = Stage::Queued { cell: future, queued_by: block.map(NonNull::from) };
         if done { self.receive() } else { self.wait(cx) }
+    }
+
+    /// An operation that the system has done already.
+    fn receive_at_once(&mut self, cell: FutureSide, block: Option<&Block>) -> Poll<(Outcome, usize, B)> {
+        let (outcome, release) = cell.finish();
+        self.recycle(release);
+        if let Some(block) = block {
+            block.in_flight.fetch_sub(1, Relaxed);
+            count(&block.inline_hits);
+        }
+        self.end(outcome)
     }
 
     /// Asks to be woken, unless the operation is done.
@@ -281,7 +303,7 @@ impl<B, L> Operation<'_, B, L> {
             // SAFETY: blocks live as long as the engine, which the borrowed file holds.
             unsafe { block.as_ref() }.in_flight.fetch_sub(1, Relaxed);
         }
-        if lease.shared.cancel(&cell) {
+        if lease.shared.cancel(&cell, self.handle) {
             block.inspect(|block| count(&block.cancelled));
             let (cell, handle, waker) = cell.cancelled();
             // SAFETY: the carrier gave it up, and so does this side.
@@ -327,7 +349,7 @@ macro_rules! futures {
     ($($(#[$doc:meta])* $name:ident<B: $bound:ident> by $locate:ident -> $output:ty, $finish:expr;)*) => {$(
         $(#[$doc])*
         #[must_use = "futures do nothing unless awaited"]
-        pub struct $name<'a, B>(pub(super) Operation<'a, B, $locate>);
+        pub struct $name<'a, B>(pub(crate) Operation<'a, B, $locate>);
 
         impl<B: $bound> Future for $name<'_, B> {
             type Output = Result<$output, OpError<B>>;
@@ -352,7 +374,7 @@ macro_rules! bare_futures {
     ($($(#[$doc:meta])* $name:ident -> $output:ty, $value:expr;)*) => {$(
         $(#[$doc])*
         #[must_use = "futures do nothing unless awaited"]
-        pub struct $name<'a>(pub(super) Operation<'a, (), Bare>);
+        pub struct $name<'a>(pub(crate) Operation<'a, (), Bare>);
 
         impl Future for $name<'_> {
             type Output = io::Result<$output>;
@@ -384,6 +406,10 @@ futures! {
     WriteAt<B: IoBuf> by Drain -> (usize, B), written;
     /// The future of [`File::write_all_at_async`](super::File::write_all_at_async).
     WriteAllAt<B: IoBuf> by Drain -> B, |ended| written(ended).map(|(_, buffer)| buffer);
+    /// The future of [`PipeReader::read_async`](crate::pipe::PipeReader::read_async).
+    ReadSome<B: IoBufMut> by Fill -> (usize, B), read_some;
+    /// The future of [`PipeWriter::write_all_async`](crate::pipe::PipeWriter::write_all_async).
+    WriteAll<B: IoBuf> by Drain -> B, |ended| written(ended).map(|(_, buffer)| buffer);
 }
 
 bare_futures! {

@@ -48,8 +48,8 @@
 mod buf;
 mod error;
 mod file;
-mod futures;
-mod open_options;
+pub(crate) mod futures;
+pub(crate) mod open_options;
 pub(crate) mod sys;
 
 pub use buf::{IoBuf, IoBufMut, Slice, Spare};

@@ -7,7 +7,7 @@ use std::{io, path::Path};
 /// Options for opening a [`File`], with the names and the meaning of [`std::fs::OpenOptions`], and the
 /// [engine](OpenOptions::engine) that is to carry the file's async operations.
 ///
-/// Every file is opened with `O_CLOEXEC`. A child process gets it by [`Command::pass`](crate::process::Command::pass), or
+/// No file that is opened passes to child processes by itself, unless it is [`inheritable`](OpenOptions::inheritable). A child process gets it by [`Command::pass`](crate::process::Command::pass), or
 /// by [`Stdio::from_borrowed`](crate::process::Stdio::from_borrowed).
 ///
 /// ```
@@ -24,7 +24,7 @@ use std::{io, path::Path};
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    flags: sys::Flags,
+    pub(super) flags: sys::Flags,
     engine: Option<Engine>,
 }
 
@@ -37,18 +37,7 @@ impl Default for OpenOptions {
 impl OpenOptions {
     /// Options with nothing set; at least [`read`](OpenOptions::read) or [`write`](OpenOptions::write) is needed.
     pub fn new() -> OpenOptions {
-        OpenOptions {
-            flags: sys::Flags {
-                read: false,
-                write: false,
-                truncate: false,
-                create: false,
-                create_new: false,
-                custom: 0,
-                mode: 0o666,
-            },
-            engine: None,
-        }
+        OpenOptions { flags: sys::Flags::default(), engine: None }
     }
 
     /// Open for reading.
@@ -60,6 +49,13 @@ impl OpenOptions {
     /// Open for writing.
     pub fn write(&mut self, write: bool) -> &mut OpenOptions {
         self.flags.write = write;
+        self
+    }
+
+    /// Open for appending: every write goes to the end of the file, wherever that is by then. Writes that name an offset
+    /// are refused on such a file; [`File::append`] is for it.
+    pub fn append(&mut self, append: bool) -> &mut OpenOptions {
+        self.flags.append = append;
         self
     }
 
@@ -81,15 +77,34 @@ impl OpenOptions {
         self
     }
 
-    /// The permission bits of a file that is created, before the umask; 0o666 by default. Unix.
-    pub fn mode(&mut self, mode: u32) -> &mut OpenOptions {
-        self.flags.mode = mode;
+    /// Let the system carry the file's async operations on by itself, without a thread for each
+    /// (`FILE_FLAG_OVERLAPPED` on Windows). The async methods work on every file. Without this, on Windows, they go to
+    /// the engine's threads, and the system does them one at a time for each file; with this, a program that turns the
+    /// file into [`std::fs::File`] or gives it to a child process gets a handle that many programs cannot use. Elsewhere
+    /// it changes nothing.
+    pub fn asynchronous(&mut self, asynchronous: bool) -> &mut OpenOptions {
+        self.flags.asynchronous = asynchronous;
         self
     }
 
-    /// Further flags for open(2); the access mode in them is ignored. Unix.
-    pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
-        self.flags.custom = flags;
+    /// Leave the system's cache out (`O_DIRECT` on Linux, `FILE_FLAG_NO_BUFFERING` on Windows). Offset, length and address
+    /// of every transfer must be multiples of what the device asks for, its sector size as a rule; else it is
+    /// `InvalidInput`.
+    pub fn unbuffered(&mut self, unbuffered: bool) -> &mut OpenOptions {
+        self.flags.unbuffered = unbuffered;
+        self
+    }
+
+    /// A write ends when its data is on the device (`O_DSYNC` on Linux, `FILE_FLAG_WRITE_THROUGH` on Windows).
+    pub fn write_through(&mut self, write_through: bool) -> &mut OpenOptions {
+        self.flags.write_through = write_through;
+        self
+    }
+
+    /// Let every child process that is launched by other means than haft's inherit the handle: without `O_CLOEXEC` on
+    /// Linux, with `bInheritHandle` on Windows. Off by default, and best left so.
+    pub fn inheritable(&mut self, inheritable: bool) -> &mut OpenOptions {
+        self.flags.inheritable = inheritable;
         self
     }
 
@@ -105,17 +120,24 @@ impl OpenOptions {
     /// What open(2) reports, as [`std::fs::OpenOptions::open`] does; `InvalidInput` for options that contradict
     /// each other and for a path with a NUL byte.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
-        let fd = sys::open(path.as_ref(), &self.flags)?;
-        let traits = traits(sys::custom_status(&self.flags));
-        let handle = match &self.engine {
-            Some(engine) => HandleRef::new(engine.lease(), fd, traits),
-            None => HandleRef::new(Engine::process().lease(), fd, traits),
-        };
-        Ok(File { handle })
+        let handle = sys::open(path.as_ref(), &self.flags)?;
+        let traits = sys::learn(&handle, Some(&self.flags)).into();
+        let lease = self.engine.as_ref().unwrap_or_else(|| Engine::process()).lease();
+        Ok(File { handle: HandleRef::new(lease, handle, traits) })
     }
 }
 
-/// From whether a handle is direct and whether it appends.
-pub(super) fn traits((direct, appends): (bool, bool)) -> Traits {
-    Traits { inline: if direct { inline::NEVER } else { 0 }, appends }
+/// What haft has to know of a file before it is used.
+pub(crate) struct Known {
+    /// Reading it means waiting for the device.
+    pub(crate) direct: bool,
+    /// Every write goes to its end.
+    pub(crate) appends: bool,
+    pub(crate) ways: sys::Ways,
+}
+
+impl From<Known> for Traits {
+    fn from(Known { direct, appends, ways }: Known) -> Traits {
+        Traits { inline: if direct { inline::NEVER } else { 0 }, appends, ways }
+    }
 }

@@ -217,8 +217,12 @@ pub(crate) enum Cause {
 /// assert_eq!(launch.step(), Step::WorkingDirectory); // not "program not found"
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct LaunchError {
+#[derive(Clone)]
+pub struct LaunchError(Box<Details>);
+
+/// In a box: a result is as large as its error.
+#[derive(Clone)]
+struct Details {
     step: Step,
     program: OsString,
     object: Object,
@@ -227,7 +231,7 @@ pub struct LaunchError {
 
 impl LaunchError {
     pub(crate) fn new(step: Step, program: &OsStr, object: Object, cause: Cause) -> LaunchError {
-        LaunchError { step, program: program.to_owned(), object, cause }
+        LaunchError(Box::new(Details { step, program: program.to_owned(), object, cause }))
     }
 
     /// The details inside an error that a launch returned; `None` for an error that comes from elsewhere.
@@ -237,22 +241,22 @@ impl LaunchError {
 
     /// The step that failed.
     pub fn step(&self) -> Step {
-        self.step
+        self.0.step
     }
 
     /// What the step was working on.
     pub fn object(&self) -> &Object {
-        &self.object
+        &self.0.object
     }
 
     /// The program's name as it was given to the command.
     pub fn program(&self) -> &OsStr {
-        &self.program
+        &self.0.program
     }
 
     /// The system's error number, if the system refused.
     pub fn errno(&self) -> Option<i32> {
-        match self.cause {
+        match self.0.cause {
             Cause::Os(errno) => Some(errno),
             _ => None,
         }
@@ -260,7 +264,7 @@ impl LaunchError {
 
     /// The signal that killed the child before it executed the program, if one did.
     pub fn signal(&self) -> Option<i32> {
-        match self.cause {
+        match self.0.cause {
             Cause::Signal(signal) => Some(signal),
             _ => None,
         }
@@ -268,7 +272,7 @@ impl LaunchError {
 
     /// The kind that the [`io::Error`] around it has: what std would give for the same failure.
     pub fn kind(&self) -> io::ErrorKind {
-        match self.cause {
+        match self.0.cause {
             Cause::Os(errno) => io::Error::from_raw_os_error(errno).kind(),
             Cause::Signal(_) => io::ErrorKind::Other,
             Cause::Invalid(_) => io::ErrorKind::InvalidInput,
@@ -279,21 +283,34 @@ impl LaunchError {
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot launch {:?}: ", self.program)?;
-        if let Cause::Signal(signal) = self.cause {
+        let Details { step, program, object, cause } = &*self.0;
+        write!(f, "cannot launch {program:?}: ")?;
+        if let Cause::Signal(signal) = cause {
             return write!(
                 f,
-                "the child was killed by signal {signal} before it ran the program (step {})",
-                self.step
+                "the child was killed by signal {signal} before it ran the program (step {step})"
             );
         }
-        write!(f, "cannot {}{}", self.step.action(), self.object)?;
-        match &self.cause {
+        write!(f, "cannot {}{object}", step.action())?;
+        match cause {
             Cause::Os(errno) => write!(f, ": {}", io::Error::from_raw_os_error(*errno)),
             Cause::Invalid(why) => write!(f, ": {why}"),
             Cause::Kept(_, why) => write!(f, ": {why}"),
             Cause::Signal(_) => Ok(()),
         }
+    }
+}
+
+/// The parts of it.
+impl fmt::Debug for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Details { step, program, object, cause } = &*self.0;
+        f.debug_struct("LaunchError")
+            .field("step", step)
+            .field("program", program)
+            .field("object", object)
+            .field("cause", cause)
+            .finish()
     }
 }
 

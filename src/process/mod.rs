@@ -2,7 +2,8 @@
 //!
 //! [`Command`], [`Child`] and [`Stdio`] carry the names, signatures and meaning of [`std::process`], so that changing
 //! the import is a beginning; [`ExitStatus`] and [`Output`] are std's. Not there yet is what std has for Unix alone, in
-//! its `CommandExt`: `pre_exec`, `exec`, `arg0`, `uid`, `gid`, `groups` and `process_group`. What haft does differently:
+//! its `CommandExt`: `pre_exec`, `exec`, `arg0`, `uid`, `gid`, `groups` and `process_group`. What it has for Windows are methods
+//! of the types themselves. What haft does differently:
 //!
 //! * **A child gets its standard handles and nothing else**, whatever flags the parent's descriptors have.
 //!   [`Command::pass`] adds to them; [`Command::inherit`] with [`Inherit::All`] is what std does. So `make`'s
@@ -16,6 +17,11 @@
 //! * **A [`Command`] drops the pipes and sockets that it holds after a successful launch**, so that whoever reads
 //!   the other end sees the end. A second launch with them is `InvalidInput`; files and devices stay.
 //! * **No shell is tried** for a file that the kernel cannot execute (`ENOEXEC`), as `execvp` would.
+//! * **`SystemRoot` outlives [`env_clear`](Command::env_clear)** on Windows, unless it is set or removed by name: without it
+//!   most programs fail there. A variable's name with an equals sign in it, which would become another name, is
+//!   `InvalidInput`.
+//! * **An overlapped pipe as a standard handle works** on Windows: a thread carries over what passes, as in std, also for
+//!   pipes of other origin.
 //!
 //! ```
 //! use haft::process::Command;

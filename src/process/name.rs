@@ -11,6 +11,11 @@ impl Name {
     pub(crate) fn as_os_str(&self) -> &OsStr {
         &self.0
     }
+
+    /// Whether the child gets this variable of the parent's even where it gets none else.
+    pub(crate) fn outlives_clear(&self) -> bool {
+        cfg!(windows) && *self == Name::from(OsStr::new("SystemRoot"))
+    }
 }
 
 impl From<&OsStr> for Name {

@@ -10,13 +10,9 @@ pub mod room_lock;
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{Condvar, Mutex, MutexGuard, atomic},
-    thread,
 };
 #[cfg(not(loom))]
-pub(crate) use std::{
-    sync::{Condvar, Mutex, MutexGuard, atomic},
-    thread,
-};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
 
 use std::sync::PoisonError;
 
@@ -50,6 +46,53 @@ impl<T> UnsafeCell<T> {
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
+    }
+}
+
+/// A thread that sleeps until another wakes it: by parking, as in std. A wake-up that comes first is kept, and one may
+/// come for no reason.
+///
+/// loom has parking too. But there an unpark comes in one step with what its thread did last, and orders that even for
+/// one that never slept; so the weakest ordering of the word beside it would do.
+#[derive(Clone)]
+pub(crate) struct Sleeper {
+    #[cfg(not(loom))]
+    thread: std::thread::Thread,
+    #[cfg(loom)]
+    woken: loom::sync::Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Sleeper {
+    /// The calling thread. Panics where that has no handle of its own any more, late in its end.
+    pub(crate) fn new() -> Sleeper {
+        #[cfg(not(loom))]
+        return Sleeper { thread: std::thread::current() };
+        #[cfg(loom)]
+        Sleeper { woken: loom::sync::Arc::new((Mutex::new(false), Condvar::new())) }
+    }
+
+    /// Called by the thread itself.
+    pub(crate) fn sleep(&self) {
+        #[cfg(not(loom))]
+        std::thread::park();
+        #[cfg(loom)]
+        {
+            let mut woken = lock(&self.woken.0);
+            while !*woken {
+                woken = wait(&self.woken.1, woken);
+            }
+            *woken = false;
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        #[cfg(not(loom))]
+        self.thread.unpark();
+        #[cfg(loom)]
+        {
+            *lock(&self.woken.0) = true;
+            self.woken.1.notify_one();
+        }
     }
 }
 

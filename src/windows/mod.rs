@@ -1,6 +1,7 @@
 //! What both halves need of Windows: calls on overlapped handles that are waited for on the spot, and pipes.
 
 mod overlapped;
+pub(crate) mod path;
 pub(crate) mod pipe;
 
 pub(crate) use overlapped::{finished, is_overlapped};
@@ -21,10 +22,4 @@ pub(crate) fn last_error() -> u32 {
 pub(crate) unsafe fn owned(handle: HANDLE) -> OwnedHandle {
     // SAFETY: the caller's.
     unsafe { OwnedHandle::from_raw_handle(handle) }
-}
-
-/// A string as the system takes it, with the NUL that ends it.
-pub(crate) fn terminated(string: &std::ffi::OsStr) -> Vec<u16> {
-    use std::os::windows::ffi::OsStrExt;
-    string.encode_wide().chain([0]).collect()
 }

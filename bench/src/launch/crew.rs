@@ -137,7 +137,14 @@ mod tests {
 
     fn job(crew: &Arc<Crew>, count: usize, threads: usize) -> Arc<Job> {
         let crew = Arc::clone(crew);
-        Arc::new(Job { method: Method::Standard, program: "none".into(), count, threads, crew })
+        Arc::new(Job {
+            method: Method::Standard,
+            program: "none".into(),
+            arguments: &[],
+            count,
+            threads,
+            crew,
+        })
     }
 
     #[test]

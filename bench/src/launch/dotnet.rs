@@ -2,7 +2,8 @@
 //! the rounds.
 //!
 //! `dotnet` is the default, `dotnet-none` (beside it) has `InheritedHandles = []`. The program starts its
-//! threads anew in every round, or uses `Parallel.For`: both are tried first and the quicker is measured.
+//! threads anew in every round, or uses `Parallel.For`: both are tried first and the quicker is measured. Before .NET 11
+//! there is no `InheritedHandles`, and `dotnet-none` is left out.
 
 use std::path::Path;
 
@@ -11,16 +12,18 @@ use serde_json::json;
 
 use super::{Method, Options, parameters};
 use crate::Result;
-use crate::dotnet::{Program, repetitions};
+use crate::dotnet::{Program, repetitions, trial};
 use crate::json::Row;
 use crate::rounds::Turn;
 use crate::stats;
+use crate::sys::program;
 
 /// One row of the peer: how the program is called, and its medians so far.
 struct Case {
     peer: &'static str,
     method: Method,
     mode: &'static str,
+    arguments: &'static [&'static str],
     count: usize,
     open_files: usize,
     /// The program's THREADS: 0 is `Parallel.For`.
@@ -34,6 +37,7 @@ pub(crate) struct Dotnet {
     rss: usize,
     child: String,
     cases: Vec<Case>,
+    left_out: Vec<String>,
 }
 
 impl Dotnet {
@@ -64,6 +68,7 @@ impl Dotnet {
                             peer,
                             method,
                             mode,
+                            arguments: program::arguments(&options.program, method == Method::Redirection),
                             count,
                             open_files,
                             threads,
@@ -74,29 +79,33 @@ impl Dotnet {
                 }
             }
         }
-        Ok(Self { program, rss: options.rss, child: child.display().to_string(), cases })
+        Ok(Self {
+            program,
+            rss: options.rss,
+            child: child.display().to_string(),
+            cases,
+            left_out: Vec::new(),
+        })
     }
 
     pub(crate) fn turn(&mut self, turn: Turn, bar: &ProgressBar) -> Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        for case in &mut self.cases {
-            let program = program.with_parent(case.open_files, self.rss);
+        let (child, left_out, rss) = (&self.child, &mut self.left_out, self.rss);
+        let measure = |case: &mut Case| {
+            let program = program.with_parent(case.open_files, rss);
             let run = |threads: usize, repetitions: u64| -> Result<f64> {
                 bar.set_message(format!("{} {} × {}", case.method.name(), case.peer, case.count));
                 let (count, threads, repetitions) =
                     (case.count.to_string(), threads.to_string(), repetitions.to_string());
-                let lines = program.run(&[
-                    "launch".into(),
-                    case.mode.into(),
-                    count,
-                    threads,
-                    repetitions,
-                    self.child.clone(),
-                ])?;
+                let mut words =
+                    vec!["launch".into(), case.mode.into(), count, threads, repetitions, child.clone()];
+                words.extend(case.arguments.iter().map(|argument| String::from(*argument)));
+                let lines = program.run(&words)?;
                 lines.first().ok_or("the .NET peer printed nothing")?.number("ms")
             };
             if turn == Turn::Before {
-                let (loops, threads) = (run(0, 30)?, run(case.threads, 30)?);
+                let trial = trial(run(0, 1)?);
+                let (loops, threads) = (run(0, trial)?, run(case.threads, trial)?);
                 if loops < threads {
                     case.threads = 0;
                 }
@@ -104,11 +113,31 @@ impl Dotnet {
             }
             let ms = run(case.threads, case.repetitions)?;
             case.medians_ns.push(ms * 1e6 / case.count as f64);
-        }
-        Ok(())
+            Ok(())
+        };
+        let mut result = Ok(());
+        self.cases.retain_mut(|case| match measure(case) {
+            Ok(()) => true,
+            // .NET 10 cannot inherit nothing.
+            Err(error) if turn == Turn::Before => {
+                left_out.push(format!(
+                    "left out: {} {} × {}: {error}",
+                    case.method.name(),
+                    case.peer,
+                    case.count
+                ));
+                false
+            }
+            Err(error) => {
+                result = Err(error);
+                true
+            }
+        });
+        result
     }
 
-    pub(crate) fn rows(self, options: &Options) -> Vec<Row> {
+    pub(crate) fn rows(self, options: &Options, notes: &mut Vec<String>) -> Vec<Row> {
+        notes.extend(self.left_out);
         let row = |case: Case| {
             let mut parameters = parameters(options, case.count, case.open_files);
             parameters.insert("mode".into(), json!(case.mode));

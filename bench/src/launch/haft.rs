@@ -1,4 +1,5 @@
-//! Peer `haft`: `haft::process::Command`, isolated as it is by default.
+//! Peer `haft`: `haft::process::Command`, isolated as it is by default; `haft-inherit-all`: the same with everything
+//! inherited, as std does it.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +16,25 @@ impl Peer for Haft {
     }
 
     fn round(&self, job: &Arc<Job>) -> io::Result<()> {
-        job.share(launch)
+        job.share(|job| launch(job, &mut Command::new(&job.program)))
     }
 }
 
-fn launch(job: &Job) -> io::Result<()> {
-    let mut command = Command::new(&job.program);
+#[cfg_attr(not(windows), expect(dead_code, reason = "it costs what the others cost, but on Windows"))]
+pub(crate) struct InheritAll;
+
+impl Peer for InheritAll {
+    fn name(&self) -> &'static str {
+        "haft-inherit-all"
+    }
+
+    fn round(&self, job: &Arc<Job>) -> io::Result<()> {
+        job.share(|job| launch(job, Command::new(&job.program).inherit(haft::process::Inherit::All)))
+    }
+}
+
+fn launch(job: &Job, command: &mut Command) -> io::Result<()> {
+    command.args(job.arguments);
     if job.redirects() {
         command.stdout(Stdio::piped());
     }
@@ -29,10 +43,4 @@ fn launch(job: &Job) -> io::Result<()> {
         drain(stdout)?;
     }
     succeeded(child.wait()?)
-}
-
-/// Takes haft's low slots while low numbers are free.
-pub(crate) fn reserve() -> crate::Result<()> {
-    haft::process::reserve()?;
-    Ok(())
 }

@@ -6,13 +6,17 @@
 //! output through a pipe, reads it to its end and then waits. The threads live across rounds, so that only
 //! launches are measured.
 //!
-//! A peer is one file here: a [`Peer`], listed in `PEERS`.
+//! A peer is one file here, or in the folder of the system that it is for: a [`Peer`], listed in that folder's `PEERS`.
 
 mod crew;
 mod dotnet;
-mod duct;
-mod floor;
 mod haft;
+#[cfg(target_os = "linux")]
+#[path = "linux/mod.rs"]
+mod here;
+#[cfg(windows)]
+#[path = "windows/mod.rs"]
+mod here;
 mod parent;
 mod std;
 mod tokio;
@@ -29,6 +33,7 @@ use crate::claims::Claim;
 use crate::json::{self, Row};
 use crate::meter::{Meter, Sample};
 use crate::rounds::{self, Label, Parameters};
+use crate::sys::program;
 use crate::tiny::Tiny;
 use crate::usage::Whose;
 use crew::Crew;
@@ -43,9 +48,9 @@ pub(crate) struct Options {
     /// Threads (tasks for tokio) that launch at the same time.
     #[arg(long, default_value_t = 16)]
     threads: usize,
-    /// The program to launch: a path, a name looked up in PATH, or `tiny`, a static program that exits at
-    /// once.
-    #[arg(long, default_value = "tiny")]
+    /// The program to launch: a path, a name looked up in PATH, or `tiny`, the smallest program, which exits at
+    /// once. On Windows `cmd` stands for `cmd.exe /c exit`, redirected `cmd.exe /c echo hello world`.
+    #[arg(long, default_value = program::DEFAULT)]
     program: String,
     /// Private 4 KiB pages that the parent has touched, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 0)]
@@ -53,7 +58,7 @@ pub(crate) struct Options {
     /// Files that the parent holds open. Several numbers, as in 0,10000, are measured beside one another.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [0])]
     open_files: Vec<usize>,
-    /// Only these peers: haft, std, tokio, duct, dotnet, floor.
+    /// Only these peers: haft, std, tokio, dotnet, floor; on Linux duct, on Windows haft-inherit-all.
     #[arg(long, value_delimiter = ',')]
     peers: Vec<String>,
     /// Measured rounds of every row.
@@ -73,7 +78,7 @@ impl Options {
         Self {
             count: vec![1, 16, 256],
             threads: 16,
-            program: "tiny".into(),
+            program: program::DEFAULT.into(),
             rss: 0,
             open_files: vec![0],
             peers: Vec::new(),
@@ -106,6 +111,7 @@ impl Method {
 struct Job {
     method: Method,
     program: PathBuf,
+    arguments: &'static [&'static str],
     count: usize,
     threads: usize,
     crew: Arc<Crew>,
@@ -131,17 +137,6 @@ trait Peer {
 }
 
 type Make = fn() -> Result<Box<dyn Peer>>;
-
-/// The peers that run in this process, in the order of the table.
-const PEERS: [Make; 5] = [
-    || Ok(Box::new(haft::Haft)),
-    || Ok(Box::new(std::Std)),
-    || Ok(Box::new(tokio::Tokio::new()?)),
-    || Ok(Box::new(duct::Duct)),
-    || Ok(Box::new(floor::Floor)),
-];
-
-const NAMES: [&str; 6] = ["haft", "std", "tokio", "duct", "dotnet", "floor"];
 
 /// A child that did not exit with 0 was not launched as meant.
 fn succeeded(status: ::std::process::ExitStatus) -> io::Result<()> {
@@ -203,7 +198,8 @@ fn parameters(options: &Options, count: usize, open_files: usize) -> Parameters 
 
 /// Runs the benchmark and prints its table.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    crate::check_peers(&options.peers, &NAMES)?;
+    let names: Vec<&str> = here::PEERS.iter().map(|peer| peer.0).chain(["dotnet"]).collect();
+    crate::check_peers(&options.peers, &names)?;
     if options.count.contains(&0) || options.threads == 0 || options.rounds == 0 {
         return Err("--count, --threads and --rounds start at 1".into());
     }
@@ -219,10 +215,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let crew = Arc::new(Crew::new(options.threads.min(options.count.iter().copied().max().unwrap_or(1)))?);
 
     let mut peers: Vec<Arc<dyn Peer>> = Vec::new();
-    for make in PEERS {
-        let peer = make()?;
-        if crate::chosen(&options.peers, peer.name()) {
-            peers.push(peer.into());
+    for (name, make) in here::PEERS {
+        if crate::chosen(&options.peers, name) {
+            peers.push(make()?.into());
         }
     }
     let mut rows: Vec<Box<dyn rounds::Row>> = Vec::new();
@@ -232,8 +227,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             for method in Method::ALL {
                 let parameters = parameters(options, count, open_files);
                 let threads = options.threads.min(count);
-                let job = Job { method, program: program.clone(), count, threads, crew: Arc::clone(&crew) };
-                let job = Arc::new(job);
+                let (program, crew) = (program.clone(), Arc::clone(&crew));
+                let arguments = program::arguments(&options.program, method == Method::Redirection);
+                let job = Arc::new(Job { method, program, arguments, count, threads, crew });
                 for peer in &peers {
                     rows.push(Box::new(PeerRow {
                         peer: Arc::clone(peer),
@@ -249,7 +245,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
     let measured = rounds::run(rows, options.rounds, &mut notes, |turn, bar| dotnet.turn(turn, bar))?;
     let mut rows: Vec<Row> = measured.into_iter().map(|measured| Row::of("launch", measured)).collect();
-    rows.extend(dotnet.rows(options));
+    rows.extend(dotnet.rows(options, &mut notes));
     rows.sort_by_key(|row| {
         let number = |name: &str| row.parameters.get(name).and_then(Value::as_u64);
         (row.method, number("open-files"), number("count"))
@@ -272,14 +268,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// The program as a path: every peer is given the same, so that no peer's search of PATH is measured.
 fn find(program: &str) -> Result<PathBuf> {
-    if program.contains('/') {
-        return Ok(PathBuf::from(program)
-            .canonicalize()
-            .map_err(|error| format!("--program {program}: {error}"))?);
+    if program.contains(::std::path::is_separator) {
+        return Ok(crate::existing(program.as_ref()).map_err(|error| format!("--program {error}"))?);
     }
+    let file = program::file(program);
     let path = ::std::env::var_os("PATH").unwrap_or_default();
     ::std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
+        .map(|folder| folder.join(&file))
         .find(|candidate| candidate.is_file())
         .ok_or_else(|| format!("--program {program}: not found in PATH").into())
 }
@@ -297,8 +292,7 @@ fn claims(rows: &[Row]) -> Vec<Claim> {
     };
     let mut claims = Vec::new();
     for method in Method::ALL {
-        let floor = if method == Method::Standard { 1.10 } else { 1.15 };
-        for (peer, limit) in [("floor", floor), ("std", 0.75), ("dotnet", 0.65)] {
+        for (peer, limit) in here::limits(method == Method::Redirection) {
             let ours = find(method, "haft", 256, 0);
             let figure = format!("haft {} × 256 over {peer}", method.name());
             claims.extend(Claim::time(figure, ours, limit, find(method, peer, 256, 0)));

@@ -20,6 +20,7 @@ impl Peer for Std {
 
 fn launch(job: &Job) -> io::Result<()> {
     let mut command = Command::new(&job.program);
+    command.args(job.arguments);
     if job.redirects() {
         command.stdout(Stdio::piped());
     }

@@ -55,6 +55,7 @@ async fn work(job: Arc<Job>, taken: Arc<AtomicUsize>) -> io::Result<()> {
 
 async fn launch(job: &Job) -> io::Result<()> {
     let mut command = Command::new(&job.program);
+    command.args(job.arguments);
     if job.redirects() {
         command.stdout(Stdio::piped());
     }

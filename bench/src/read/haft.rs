@@ -4,11 +4,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Barrier};
 
 use haft::engine::Engine;
-use haft::fs::{File, OpenOptions};
+use haft::fs::File;
 use tokio::runtime::{Builder, Runtime};
 
 use super::tally::Tally;
-use super::{Job, Peer, SYNC, buffer};
+use super::{Job, Peer, SYNC, buffer, here};
 use crate::Result;
 use crate::block_on::block_on;
 use crate::meter::Sample;
@@ -16,12 +16,13 @@ use crate::meter::Sample;
 /// SyncRead.
 pub(crate) struct Sync {
     file: File,
+    overlapped: bool,
     buffer: Vec<u8>,
 }
 
 impl Sync {
-    pub(crate) fn new(job: &Job) -> Result<Self> {
-        Ok(Self { file: File::open(&job.path)?, buffer: buffer(job.block) })
+    pub(crate) fn new(job: &Job, overlapped: bool) -> Result<Self> {
+        Ok(Self { file: here::options(overlapped).open(&job.path)?, overlapped, buffer: buffer(job.block) })
     }
 }
 
@@ -32,6 +33,10 @@ impl Peer for Sync {
 
     fn method(&self) -> &'static str {
         SYNC
+    }
+
+    fn overlapped(&self) -> bool {
+        self.overlapped
     }
 
     fn round(&mut self, job: &Job) -> Result<Sample> {
@@ -68,6 +73,7 @@ impl Executor {
 /// AsyncRead. Each has an engine of its own, so that each can tell its inline hits.
 pub(crate) struct Async {
     executor: Executor,
+    overlapped: bool,
     runtime: Option<Runtime>,
     engine: Engine,
     file: File,
@@ -77,10 +83,10 @@ pub(crate) struct Async {
 type Pass = Pin<Box<dyn Future<Output = Result<(Sample, Vec<u8>)>> + Send>>;
 
 impl Async {
-    pub(crate) fn new(job: &Job, executor: Executor) -> Result<Self> {
+    pub(crate) fn new(job: &Job, executor: Executor, overlapped: bool) -> Result<Self> {
         let builder = Engine::builder();
         let engine = if job.no_inline { builder.inline_limit(0) } else { builder }.build();
-        let file = OpenOptions::new().read(true).engine(&engine).open(&job.path)?;
+        let file = here::options(overlapped).engine(&engine).open(&job.path)?;
         let runtime = match executor {
             Executor::BlockOn => None,
             Executor::TokioCurrent => Some(Builder::new_current_thread().build()?),
@@ -90,7 +96,7 @@ impl Async {
                 Some(runtime)
             }
         };
-        Ok(Self { executor, runtime, engine, file, buffer: buffer(job.block) })
+        Ok(Self { executor, overlapped, runtime, engine, file, buffer: buffer(job.block) })
     }
 }
 
@@ -101,6 +107,10 @@ impl Peer for Async {
 
     fn executor(&self) -> Option<&'static str> {
         Some(self.executor.name())
+    }
+
+    fn overlapped(&self) -> bool {
+        self.overlapped
     }
 
     fn round(&mut self, job: &Job) -> Result<Sample> {

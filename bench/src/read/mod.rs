@@ -5,14 +5,19 @@
 //! awaits. Every round folds every piece into a checksum, the same few nanoseconds in every peer, and
 //! compares it with the file's.
 //!
-//! A peer is one file here: a [`Peer`], listed in `PEERS`.
+//! On Windows a file is opened for overlapped I/O or not: `UseAsync` says which.
+//!
+//! A peer is one file here, or in the folder of the system that it is for: a [`Peer`], listed in that folder's `PEERS`.
 
-mod compio;
 mod dotnet;
 mod file;
-mod floor_nowait;
 mod haft;
-mod monoio;
+#[cfg(target_os = "linux")]
+#[path = "linux/mod.rs"]
+mod here;
+#[cfg(windows)]
+#[path = "windows/mod.rs"]
+mod here;
 mod std;
 mod tally;
 mod tokio_fs;
@@ -27,11 +32,11 @@ use serde_json::{Value, json};
 
 use crate::Result;
 use crate::busy::Busy;
-use crate::claims::Claim;
 use crate::json::{self, Row};
 use crate::meter::Sample;
 use crate::rounds::{self, Label, Parameters};
 use file::TestFile;
+#[cfg(target_os = "linux")]
 pub(crate) use file::make as make_file;
 use tally::Tally;
 
@@ -57,7 +62,8 @@ pub(crate) struct Options {
     /// Load every CPU with a spinning process meanwhile; these are not counted in the CPU time.
     #[arg(long)]
     busy: bool,
-    /// Only these peers: haft, std, floor-nowait, tokio-fs, tokio-spawn-blocking, compio, monoio, dotnet.
+    /// Only these peers: haft, std, tokio-fs, tokio-spawn-blocking, dotnet; on Linux floor-nowait, compio, monoio; on
+    /// Windows floor.
     #[arg(long, value_delimiter = ',')]
     peers: Vec<String>,
     /// Measured rounds of every row.
@@ -91,6 +97,9 @@ impl Options {
 
 const SYNC: &str = "SyncRead";
 const ASYNC: &str = "AsyncRead";
+
+/// The parameter that says how the handle was opened, on systems where that makes a difference: `True` or `False`.
+const USE_ASYNC: &str = "UseAsync";
 
 /// What every peer reads.
 struct Job {
@@ -139,6 +148,11 @@ trait Peer {
         None
     }
 
+    /// Whether the handle was opened for overlapped I/O, where there are two kinds of handle.
+    fn overlapped(&self) -> bool {
+        false
+    }
+
     /// Reads the file from start to end, between [`Job::tally`] and [`Tally::finish`].
     fn round(&mut self, job: &Job) -> Result<Sample>;
 
@@ -149,23 +163,6 @@ trait Peer {
 }
 
 type Make = fn(&Job) -> Result<Box<dyn Peer>>;
-
-/// The peers that run in this process, in the order of the table, under the names that `--peers` takes.
-const PEERS: [(&str, Make); 10] = [
-    ("haft", |job| Ok(Box::new(haft::Sync::new(job)?))),
-    ("std", |job| Ok(Box::new(std::Std::new(job)?))),
-    ("haft", |job| Ok(Box::new(haft::Async::new(job, haft::Executor::BlockOn)?))),
-    ("haft", |job| Ok(Box::new(haft::Async::new(job, haft::Executor::TokioCurrent)?))),
-    ("haft", |job| Ok(Box::new(haft::Async::new(job, haft::Executor::TokioMulti)?))),
-    ("floor-nowait", |job| Ok(Box::new(floor_nowait::FloorNowait::new(job)?))),
-    ("tokio-fs", |job| Ok(Box::new(tokio_fs::TokioFs::new(job)?))),
-    ("tokio-spawn-blocking", |job| Ok(Box::new(tokio_spawn_blocking::TokioSpawnBlocking::new(job)?))),
-    ("compio", |job| Ok(Box::new(compio::Compio::new(job)?))),
-    ("monoio", |job| Ok(Box::new(monoio::Monoio::new(job)?))),
-];
-
-const NAMES: [&str; 8] =
-    ["haft", "std", "floor-nowait", "tokio-fs", "tokio-spawn-blocking", "compio", "monoio", "dotnet"];
 
 struct PeerRow {
     peer: Box<dyn Peer>,
@@ -180,6 +177,9 @@ impl rounds::Row for PeerRow {
         let mut parameters = self.parameters.clone();
         if let Some(executor) = self.peer.executor() {
             parameters.insert("executor".into(), json!(executor));
+        }
+        if here::TWO_KINDS_OF_HANDLE {
+            parameters.insert(USE_ASYNC.into(), json!(if self.peer.overlapped() { "True" } else { "False" }));
         }
         Label { method: self.peer.method(), peer: self.peer.name(), parameters }
     }
@@ -209,7 +209,8 @@ fn parameters(options: &Options, size: u64) -> Parameters {
 
 /// Runs the benchmark and prints its table.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    crate::check_peers(&options.peers, &NAMES)?;
+    let names: Vec<&str> = here::PEERS.iter().map(|peer| peer.0).chain(["dotnet"]).collect();
+    crate::check_peers(&options.peers, &names)?;
     if options.block == 0 || options.rounds == 0 || options.file_size == 0 {
         return Err("--block, --file-size and --rounds start at 1".into());
     }
@@ -231,7 +232,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let remarks = Rc::default();
     let mut dotnet = dotnet::Dotnet::new(options, &file, &parameters, &mut notes)?;
     let mut rows: Vec<Box<dyn rounds::Row>> = Vec::new();
-    for (name, make) in PEERS {
+    for &(name, make) in here::PEERS {
         if !crate::chosen(&options.peers, name) {
             continue;
         }
@@ -255,11 +256,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     rows.sort_by_key(|row| row.method == ASYNC);
     json::fill_ratios(&mut rows, |row, base| {
         let executor = base.parameters.get("executor").and_then(Value::as_str);
-        base.peer == "haft" && row.method == base.method && matches!(executor, None | Some("block_on"))
+        let same_handle = row.parameters.get(USE_ASYNC) == base.parameters.get(USE_ASYNC);
+        base.peer == "haft"
+            && row.method == base.method
+            && same_handle
+            && matches!(executor, None | Some("block_on"))
     });
 
     crate::table::print(&rows);
-    crate::table::print_claims(&claims(&rows, options));
+    crate::table::print_claims(&here::claims(&rows, options));
     println!(
         "The checksum is part of every operation but dotnet's: {:.0} ns for {} bytes.",
         tally::cost(options.block),
@@ -272,52 +277,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         json::write(path, &rows)?;
     }
     crate::check_rows(&rows)
-}
-
-/// What the read figures have to show, by the options of this run. The limits are for 1 KiB without a gap.
-fn claims(rows: &[Row], options: &Options) -> Vec<Claim> {
-    if options.block != 1024 || options.gap != 0 {
-        return Vec::new();
-    }
-    let find = |method: &str, peer: &str, executor: Option<&str>| {
-        rows.iter().find(|row| {
-            row.method == method
-                && row.peer == peer
-                && (executor.is_none() || row.parameters.get("executor").and_then(Value::as_str) == executor)
-        })
-    };
-    let mut claims = Vec::new();
-    if !options.busy && !options.no_inline {
-        let sync = find(SYNC, "haft", None);
-        claims.extend(Claim::time("haft SyncRead over std", sync, 1.03, find(SYNC, "std", None)));
-    }
-    for executor in ["block_on", "tokio-current", "tokio-multi"] {
-        let ours = find(ASYNC, "haft", Some(executor));
-        let mut over = |method: &str, peer: &str, limit: f64| {
-            let figure = format!("haft AsyncRead ({executor}) over {method} {peer}");
-            claims.extend(Claim::time(figure, ours, limit, find(method, peer, None)));
-        };
-        match (options.no_inline, options.busy) {
-            (false, false) => {
-                over(ASYNC, "floor-nowait", 1.08);
-                over(SYNC, "haft", 1.25);
-                over(ASYNC, "dotnet", 0.55);
-                let allocations = ours.and_then(|row| row.allocations_per_op);
-                let figure = format!("haft AsyncRead ({executor}) allocations an operation");
-                claims.extend(Claim::plain(figure, allocations, 0.0));
-            }
-            (true, false) => {
-                over(ASYNC, "tokio-spawn-blocking", 0.20);
-                let theirs = find(ASYNC, "tokio-spawn-blocking", None).and_then(|row| row.cpu_ns_per_op);
-                let quotient =
-                    ours.and_then(|row| row.cpu_ns_per_op).zip(theirs).map(|(ours, theirs)| ours / theirs);
-                let figure = format!("haft AsyncRead ({executor}) CPU time over tokio-spawn-blocking's");
-                claims.extend(Claim::plain(figure, quotient, 1.0));
-            }
-            (_, true) => over(ASYNC, "tokio-spawn-blocking", 1.03),
-        }
-    }
-    claims
 }
 
 #[cfg(test)]

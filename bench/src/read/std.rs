@@ -1,9 +1,8 @@
-//! Peer `std`: `FileExt::read_at`.
+//! Peer `std`: `FileExt::read_at`, on Windows `seek_read`.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use super::{Job, Peer, SYNC, buffer};
+use super::{Job, Peer, SYNC, buffer, here};
 use crate::Result;
 use crate::meter::Sample;
 
@@ -30,7 +29,7 @@ impl Peer for Std {
     fn round(&mut self, job: &Job) -> Result<Sample> {
         let mut tally = job.tally();
         loop {
-            let count = self.file.read_at(&mut self.buffer, tally.offset())?;
+            let count = here::read_at(&self.file, &mut self.buffer, tally.offset())?;
             if !tally.piece(&self.buffer[..count]) {
                 return tally.finish();
             }

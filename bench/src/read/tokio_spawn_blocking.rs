@@ -1,13 +1,12 @@
-//! Peer `tokio-spawn-blocking`: `FileExt::read_at` in `spawn_blocking`, what programs do by hand.
+//! Peer `tokio-spawn-blocking`: std's positioned read in `spawn_blocking`, what programs do by hand.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
 
-use super::{Job, Peer, buffer};
+use super::{Job, Peer, buffer, here};
 use crate::Result;
 use crate::meter::Sample;
 
@@ -36,7 +35,7 @@ impl Peer for TokioSpawnBlocking {
             loop {
                 let (file, offset) = (Arc::clone(&self.file), tally.offset());
                 let (count, back) = spawn_blocking(move || {
-                    let count = file.read_at(&mut buffer, offset);
+                    let count = here::read_at(&file, &mut buffer, offset);
                     (count, buffer)
                 })
                 .await?;

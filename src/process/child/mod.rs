@@ -19,7 +19,7 @@ use windows::Reaper;
 /// A child process, from [`Command::spawn`](crate::process::Command::spawn).
 ///
 /// As in std, dropping it does not end the process. Unlike there it is not left as a zombie either: when it ends,
-/// it is reaped.
+/// it is reaped. (Windows has no zombies.)
 #[derive(Debug)]
 pub struct Child {
     /// The parent's end of the child's standard input, if it is a pipe.
@@ -51,11 +51,13 @@ impl Child {
     /// Asked again, it gives the same status. `SIGCHLD` is not touched, and no other child is waited for.
     ///
     /// # Errors
-    /// Other code in this process that waits for any child may have taken the status. Linux 6.15 and later still
-    /// tell it; before, the error says so.
+    /// On Unix other code in this process that waits for any child may have taken the status. Linux 6.15 and later
+    /// still tell it; before, the error says so. On Windows, what the system says.
     ///
     /// # References
     /// * [`waitid(2)`](https://man7.org/linux/man-pages/man2/waitid.2.html)
+    /// * [`WaitForSingleObject`](https://learn.microsoft.com/windows/win32/api/synchapi/nf-synchapi-waitforsingleobject),
+    ///   [`GetExitCodeProcess`](https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-getexitcodeprocess)
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         self.reaper.wait()
@@ -69,15 +71,17 @@ impl Child {
         self.reaper.try_wait()
     }
 
-    /// Ends the child at once with `SIGKILL`; fine if it has ended already. It still is to be waited for.
+    /// Ends the child at once, with `SIGKILL`, or on Windows with the exit code 1; fine if it has ended already. It still
+    /// is to be waited for.
     ///
-    /// The signal cannot reach another process that got the child's number.
+    /// No other process that got the child's number can be met.
     ///
     /// # Errors
     /// The system may forbid it, for example for a child that became another user.
     ///
     /// # References
     /// * [`pidfd_send_signal(2)`](https://man7.org/linux/man-pages/man2/pidfd_send_signal.2.html)
+    /// * [`TerminateProcess`](https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-terminateprocess)
     pub fn kill(&mut self) -> io::Result<()> {
         self.reaper.kill()
     }

@@ -70,6 +70,9 @@ enum Ready<'a> {
     Held(&'a Handle),
     /// Made for this launch and closed in the parent after it.
     Made(Handle),
+    /// Made for this launch, in place of one that the child cannot use.
+    #[cfg(windows)]
+    Relayed(Handle, sys::Relay),
 }
 
 impl Ready<'_> {
@@ -78,6 +81,16 @@ impl Ready<'_> {
             Ready::Standard(stream) => sys::standard(*stream),
             Ready::Held(handle) => sys::source(handle),
             Ready::Made(handle) => sys::source(handle),
+            #[cfg(windows)]
+            Ready::Relayed(handle, _) => sys::source(handle),
+        }
+    }
+
+    /// The child has it now.
+    fn given(self) {
+        #[cfg(windows)]
+        if let Ready::Relayed(_, relay) = self {
+            relay.begin();
         }
     }
 }
@@ -86,9 +99,14 @@ impl Command {
     /// A command for `program` with no arguments, the parent's environment and working directory, and no handles
     /// but the standard ones.
     ///
-    /// A name without a slash is looked for in the directories of the child's `PATH`, by the rules of `execvp(3)`;
-    /// there is no attempt to run it with `/bin/sh`. A relative path with a slash is relative to the child's
-    /// working directory.
+    /// On Unix a name without a slash is looked for in the directories of the child's `PATH`, by the rules of
+    /// `execvp(3)`; there is no attempt to run it with `/bin/sh`. A relative path with a slash is relative to the
+    /// child's working directory.
+    ///
+    /// On Windows, as in std, a name without a separator is looked for in the child's `PATH`, if the command sets one, the
+    /// directory of this program, the system's and Windows' own, and the parent's `PATH`; `.exe` is appended where the name
+    /// has no dot. Relative paths are relative to the parent's working directory. A batch file is run by `cmd.exe`,
+    /// with arguments from which none can become a command; one for which that cannot be had is `InvalidInput`.
     pub fn new<S: AsRef<OsStr>>(program: S) -> Command {
         Command {
             program: program.as_ref().to_owned(),
@@ -145,10 +163,11 @@ impl Command {
 
     /// Keeps an environment variable from the child, whether it was set here or is the parent's.
     pub fn env_remove<K: AsRef<OsStr>>(&mut self, key: K) -> &mut Command {
-        if self.clear_environment {
-            self.variables.remove(&key.as_ref().into());
+        let name = Name::from(key.as_ref());
+        if self.clear_environment && !name.outlives_clear() {
+            self.variables.remove(&name);
         } else {
-            self.variables.insert(key.as_ref().into(), None);
+            self.variables.insert(name, None);
         }
         self
     }
@@ -211,6 +230,7 @@ impl Command {
     /// * [`clone(2)`](https://man7.org/linux/man-pages/man2/clone.2.html),
     ///   [`close_range(2)`](https://man7.org/linux/man-pages/man2/close_range.2.html),
     ///   [`execve(2)`](https://man7.org/linux/man-pages/man2/execve.2.html)
+    /// * [`CreateProcessW`](https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw)
     pub fn spawn(&mut self) -> io::Result<Child> {
         Ok(self.start(Unset::Inherit)?)
     }
@@ -226,7 +246,7 @@ impl Command {
     /// Launches the child, waits for its end and gives its status and what it wrote; by default both outputs are
     /// captured and standard input is the null device.
     ///
-    /// One loop over `poll(2)` reads both outputs on the calling thread.
+    /// One loop reads both outputs on the calling thread: over `poll(2)`, or over overlapped reads.
     ///
     /// # Errors
     /// As [`spawn`](Command::spawn) and [`Child::wait_with_output`].
@@ -271,7 +291,9 @@ impl Command {
         self.injected(Step::Resolve)?;
         let plan = Plan::resolve(self, &parent)?;
         let launched = sys::launch(&plan).map_err(|failure| sys::explain(self, &plan, failure))?;
-        drop((stdin, stdout, stderr));
+        for ready in [stdin, stdout, stderr] {
+            ready.given();
+        }
         self.let_go();
         Ok(Child::new(
             launched,
@@ -304,6 +326,13 @@ impl Command {
         }
     }
 
+    /// Whether this launch itself reads several pipes at once. Ends that go to the caller are for calls that wait,
+    /// unless asked for: they may go to another child.
+    fn drains_several(&self, unset: Unset) -> bool {
+        let piped = |stream| matches!(self.kind(stream, unset), Kind::Piped { .. });
+        matches!(unset, Unset::Capture) && piped(Stream::Stdout) && piped(Stream::Stderr)
+    }
+
     /// Makes a standard handle: the child's side of it, and the parent's if it is a pipe.
     fn ready(&self, stream: Stream, unset: Unset) -> Result<(Ready<'_>, Option<Handle>), LaunchError> {
         let fail = |cause| self.error(Step::Stdio, Object::Stream(stream), cause);
@@ -311,13 +340,17 @@ impl Command {
         let ready = match self.kind(stream, unset) {
             Kind::Inherit => Ready::Standard(stream),
             Kind::Standard(stream) => Ready::Standard(*stream),
+            #[cfg(unix)]
             Kind::Owned(handle) => Ready::Held(handle),
+            #[cfg(windows)]
+            Kind::Owned(handle) => match sys::relay(child, handle).map_err(|error| fail(kept(&error)))? {
+                None => Ready::Held(handle),
+                Some((theirs, relay)) => Ready::Relayed(theirs, relay),
+            },
             Kind::Null => Ready::Made(sys::null(child).map_err(|error| fail(kept(&error)))?),
             Kind::Piped { asynchronous } => {
-                let piped = |stream| matches!(self.kind(stream, unset), Kind::Piped { .. });
-                let several = Stream::ALL.into_iter().filter(|stream| piped(*stream)).count() > 1;
-                let (theirs, ours) =
-                    sys::pipe(child, *asynchronous || several).map_err(|error| fail(kept(&error)))?;
+                let overlapped = *asynchronous || self.drains_several(unset);
+                let (theirs, ours) = sys::pipe(child, overlapped).map_err(|error| fail(kept(&error)))?;
                 return Ok((Ready::Made(theirs), Some(ours)));
             }
             Kind::Failed(error) => return Err(fail(kept(error))),

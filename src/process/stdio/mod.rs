@@ -1,5 +1,7 @@
 //! What a child's standard handles are: [`Stdio`], and the parent's ends of the pipes.
 
+#[cfg(feature = "fs")]
+mod asynchronous;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -49,7 +51,8 @@ impl Stdio {
     /// The child shares the parent's handle.
     ///
     /// On Unix, as in std, one that is closed in the parent, or has its close-on-exec flag set there, is closed in the
-    /// child.
+    /// child. On Windows the child has none where the parent has none, or one that is closed by now; whether it is
+    /// inheritable in the parent makes no difference.
     pub fn inherit() -> Stdio {
         Stdio(Kind::Inherit)
     }
@@ -66,8 +69,35 @@ impl Stdio {
 
     /// Makes the parent's end of a [pipe](Stdio::piped) one for async calls, or for sync ones (the default).
     ///
+    /// [`pipe::PipeReader::from`](crate::pipe::PipeReader) and [`pipe::PipeWriter::from`](crate::pipe::PipeWriter) make an
+    /// end for tasks of what the [`Child`](crate::process::Child) has.
+    ///
     /// On Windows an end that async calls can use well is another kind of pipe; it serves sync calls as well, a little
     /// slower. On Unix every pipe serves both, and with anything but a pipe, nothing changes.
+    ///
+    /// ```
+    /// # fn block_on<F: Future>(f: F) -> F::Output {
+    /// #     let mut f = std::pin::pin!(f);
+    /// #     loop {
+    /// #         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #         if let std::task::Poll::Ready(out) = f.as_mut().poll(&mut cx) { return out }
+    /// #     }
+    /// # }
+    /// # #[cfg(feature = "fs")]
+    /// # block_on(async {
+    /// use haft::pipe::PipeReader;
+    /// use haft::process::{Command, Stdio};
+    ///
+    /// let mut command = Command::new(if cfg!(windows) { "cmd" } else { "sh" });
+    /// command.args([if cfg!(windows) { "/c" } else { "-c" }, "echo hello"]);
+    /// let mut child = command.stdout(Stdio::piped().asynchronous(true)).spawn()?;
+    /// let stdout: PipeReader = child.stdout.take().unwrap().into();
+    /// let (read, text) = stdout.read_async(vec![0; 64]).await?;
+    /// assert_eq!(text[..read].trim_ascii_end(), b"hello");
+    /// # child.wait()?;
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
     pub fn asynchronous(mut self, asynchronous: bool) -> Stdio {
         if let Kind::Piped { asynchronous: set } = &mut self.0 {
             *set = asynchronous;

@@ -19,14 +19,13 @@
 use std::ptr::NonNull;
 
 use super::Entry;
-use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicBool, Ordering::*};
-use crate::sync::thread::{self, Thread};
+use crate::sync::{Sleeper, UnsafeCell};
 
 /// One thread that waits.
 pub(super) struct Waiter {
     entry: Entry,
-    thread: Thread,
+    thread: Sleeper,
     /// Set when its ticket has been served. The waiter may be gone from then on.
     admitted: AtomicBool,
     links: UnsafeCell<Links>,
@@ -77,7 +76,7 @@ impl Waiter {
         };
         Waiter {
             entry,
-            thread: thread::current(),
+            thread: Sleeper::new(),
             admitted: AtomicBool::new(false),
             links: UnsafeCell::new(links),
         }
@@ -85,10 +84,10 @@ impl Waiter {
 
     /// Sleeps until its ticket has been served. Acquires what those did who were inside before.
     ///
-    /// The wake-up may come late, for a later `park` of the same thread's, which has to expect that of anybody.
+    /// The wake-up may come late, for a later sleep of the same thread's, which has to expect that of anybody.
     pub(super) fn sleep(&self) {
         while !self.admitted.load(Acquire) {
-            thread::park();
+            self.thread.sleep();
         }
     }
 }
@@ -132,7 +131,7 @@ pub(super) struct Queue {
     rooms: Line<ROOMS>,
 }
 
-// SAFETY: waiters may be used by any thread (`Thread` and the flag are Sync), and their links only by whoever has the
+// SAFETY: waiters may be used by any thread (its `Sleeper` and flag are Sync), and their links only by whoever has the
 // queue, or a ticket out of it.
 unsafe impl Send for Queue {}
 
@@ -207,7 +206,7 @@ impl Ticket {
             let thread = waiter.thread.clone();
             // Release is for what was done inside. The waiter may be gone now; the handle of its thread is ours.
             waiter.admitted.store(true, Release);
-            thread.unpark();
+            thread.wake();
         }
     }
 }

@@ -2,17 +2,58 @@
 //!
 //! References: open(2), pread(2), preadv2(2), fstat(2), ftruncate(2), fsync(2), statfs(2), fcntl(2).
 
+mod handles;
 mod open;
+mod options;
 
-pub(crate) use open::{Flags, custom_status, open, status};
+pub(crate) use open::{Flags, learn, open};
+/// An open file, as calls take it; a file that is owned; the system's error number.
+pub(crate) use rustix::{
+    fd::{BorrowedFd as Opened, OwnedFd as OwnedHandle},
+    io::Errno,
+};
 
 use crate::engine::Fault;
 use rustix::{
-    fd::BorrowedFd,
+    fd::AsFd,
     fs::{FileType, fstat, fstatfs, ftruncate},
-    io::{Errno, ReadWriteFlags},
+    io::ReadWriteFlags,
 };
-use std::{io::IoSliceMut, mem::MaybeUninit};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+};
+
+/// How calls are made on a file: there is one way only.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways;
+
+#[inline(always)]
+pub(crate) fn opened(handle: &OwnedHandle, _: Ways) -> Opened<'_> {
+    handle.as_fd()
+}
+
+/// The ends of a new pipe, with O_CLOEXEC. Every end takes sync and async operations.
+pub(crate) fn pipe(_: bool, _: bool) -> io::Result<(OwnedHandle, OwnedHandle)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// How calls are made on an end of a pipe that [`pipe`] made.
+pub(crate) fn stream(_: bool) -> Ways {
+    Ways
+}
+
+/// How calls are made on an end of a pipe that others made.
+pub(crate) fn foreign_stream() -> Ways {
+    Ways
+}
+
+/// Whether a signal ended the call before it did anything.
+#[inline]
+pub(crate) fn is_interruption(errno: Errno) -> bool {
+    errno == Errno::INTR
+}
 
 impl From<Errno> for Fault {
     fn from(errno: Errno) -> Fault {
@@ -22,8 +63,8 @@ impl From<Errno> for Fault {
 
 /// One pread(2).
 #[inline]
-pub(crate) fn read_into(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    rustix::io::pread(fd, buffer, offset)
+pub(crate) fn read_into(file: Opened<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    rustix::io::pread(file, buffer, offset)
 }
 
 /// One pread(2).
@@ -31,16 +72,40 @@ pub(crate) fn read_into(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> R
 /// # Safety
 /// `ptr` is valid for writes of `len` bytes, initialised or not, and nobody else uses them meanwhile.
 #[inline]
-pub(crate) unsafe fn read(fd: BorrowedFd<'_>, ptr: *mut u8, len: usize, offset: u64) -> Result<usize, Errno> {
+pub(crate) unsafe fn read(file: Opened<'_>, ptr: *mut u8, len: usize, offset: u64) -> Result<usize, Errno> {
     // SAFETY: the caller's.
     let buffer = unsafe { std::slice::from_raw_parts_mut(ptr.cast::<MaybeUninit<u8>>(), len) };
-    rustix::io::pread(fd, buffer, offset).map(|(read, _)| read.len())
+    rustix::io::pread(file, buffer, offset).map(|(read, _)| read.len())
 }
 
 /// One pwrite(2).
 #[inline]
-pub(crate) fn write(fd: BorrowedFd<'_>, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
-    rustix::io::pwrite(fd, buffer, offset)
+pub(crate) fn write(file: Opened<'_>, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
+    rustix::io::pwrite(file, buffer, offset)
+}
+
+/// One read(2).
+///
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn receive(file: Opened<'_>, ptr: *mut u8, len: usize) -> Result<usize, Errno> {
+    // SAFETY: the caller's.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(ptr.cast::<MaybeUninit<u8>>(), len) };
+    rustix::io::read(file, buffer).map(|(read, _)| read.len())
+}
+
+/// One write(2).
+pub(crate) fn send(file: Opened<'_>, buffer: &[u8]) -> Result<usize, Errno> {
+    rustix::io::write(file, buffer)
+}
+
+/// One write to the end of the file, wherever that is when it happens: pwritev2(2) with RWF_APPEND, or write(2) if
+/// every write goes there.
+pub(crate) fn append(file: Opened<'_>, buffer: &[u8], appends: bool) -> Result<usize, Errno> {
+    if appends {
+        return rustix::io::write(file, buffer);
+    }
+    rustix::io::pwritev2(file, &[IoSlice::new(buffer)], 0, ReadWriteFlags::APPEND)
 }
 
 /// One preadv2(2) that brings only what needs no waiting.
@@ -49,7 +114,7 @@ pub(crate) fn write(fd: BorrowedFd<'_>, buffer: &[u8], offset: u64) -> Result<us
 /// As for [`read`].
 #[inline]
 pub(crate) unsafe fn read_nowait(
-    fd: BorrowedFd<'_>,
+    file: Opened<'_>,
     ptr: *mut u8,
     len: usize,
     offset: u64,
@@ -57,39 +122,39 @@ pub(crate) unsafe fn read_nowait(
     // SAFETY: the caller's. The kernel only writes to the memory, so it may be uninitialised; nothing here
     // reads it.
     let buffer = unsafe { std::slice::from_raw_parts_mut(ptr, len) };
-    rustix::io::preadv2(fd, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
+    rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
 }
 
 /// The file's size, and whether it is a regular one, so that the size is the truth.
-pub(crate) fn size(fd: BorrowedFd<'_>) -> Result<(u64, bool), Errno> {
-    let stat = fstat(fd)?;
+pub(crate) fn size(file: Opened<'_>) -> Result<(u64, bool), Errno> {
+    let stat = fstat(file)?;
     Ok((stat.st_size as u64, FileType::from_raw_mode(stat.st_mode).is_file()))
 }
 
 /// Whether this is a regular file of a file system that keeps files in memory alone, so that reading never waits. A
 /// device in such a file system (/dev) may.
-pub(crate) fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
+pub(crate) fn is_in_memory(file: Opened<'_>) -> bool {
     /// `TMPFS_MAGIC` of <linux/magic.h>.
     const TMPFS: i64 = 0x0102_1994;
     #[allow(clippy::unnecessary_cast)] // its type differs between architectures
-    let in_tmpfs = fstatfs(fd).is_ok_and(|fs| fs.f_type as i64 == TMPFS);
-    in_tmpfs && size(fd).is_ok_and(|(_, regular)| regular)
+    let in_tmpfs = fstatfs(file).is_ok_and(|fs| fs.f_type as i64 == TMPFS);
+    in_tmpfs && size(file).is_ok_and(|(_, regular)| regular)
 }
 
-pub(crate) fn set_size(fd: BorrowedFd<'_>, size: u64) -> Result<(), Errno> {
+pub(crate) fn set_size(file: Opened<'_>, size: u64) -> Result<(), Errno> {
     // The C library's type is signed, and a negative length is an invalid one.
     if i64::try_from(size).is_err() {
         return Err(Errno::INVAL);
     }
-    retry(|| ftruncate(fd, size))
+    retry(|| ftruncate(file, size))
 }
 
-pub(crate) fn sync_all(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    retry(|| rustix::fs::fsync(fd))
+pub(crate) fn sync_all(file: Opened<'_>) -> Result<(), Errno> {
+    retry(|| rustix::fs::fsync(file))
 }
 
-pub(crate) fn sync_data(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    retry(|| rustix::fs::fdatasync(fd))
+pub(crate) fn sync_data(file: Opened<'_>) -> Result<(), Errno> {
+    retry(|| rustix::fs::fdatasync(file))
 }
 
 /// Calls again while a signal interrupts, as std does for these calls.

@@ -1,8 +1,9 @@
 //! Opening: the flags, and a path that needs no allocation.
 
-use super::retry;
+use super::{Ways, retry};
+use crate::fs::open_options::Known;
 use rustix::{
-    fd::{AsFd, OwnedFd},
+    fd::OwnedFd,
     fs::{CWD, Mode, OFlags, fcntl_getfl, openat},
 };
 use std::{
@@ -21,25 +22,57 @@ const ON_STACK: usize = 384;
 pub(crate) struct Flags {
     pub(crate) read: bool,
     pub(crate) write: bool,
+    pub(crate) append: bool,
     pub(crate) truncate: bool,
     pub(crate) create: bool,
     pub(crate) create_new: bool,
+    /// Every handle takes async operations; there is nothing to ask the system for.
+    pub(crate) asynchronous: bool,
+    pub(crate) unbuffered: bool,
+    pub(crate) write_through: bool,
+    pub(crate) inheritable: bool,
     pub(crate) custom: i32,
     pub(crate) mode: u32,
+}
+
+impl Default for Flags {
+    fn default() -> Flags {
+        Flags {
+            read: false,
+            write: false,
+            append: false,
+            truncate: false,
+            create: false,
+            create_new: false,
+            asynchronous: false,
+            unbuffered: false,
+            write_through: false,
+            inheritable: false,
+            custom: 0,
+            mode: 0o666,
+        }
+    }
 }
 
 impl Flags {
     /// The rules are std's: what makes no sense is an error before the system is asked.
     fn bits(&self) -> io::Result<OFlags> {
         let senseless = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        let access = match (self.read, self.write) {
-            (true, false) => OFlags::RDONLY,
-            (false, true) => OFlags::WRONLY,
-            (true, true) => OFlags::RDWR,
-            (false, false) => return senseless("a file is to be opened neither for reading nor for writing"),
+        let access = match (self.read, self.write, self.append) {
+            (true, false, false) => OFlags::RDONLY,
+            (false, true, false) => OFlags::WRONLY,
+            (true, true, false) => OFlags::RDWR,
+            (false, _, true) => OFlags::WRONLY | OFlags::APPEND,
+            (true, _, true) => OFlags::RDWR | OFlags::APPEND,
+            (false, false, false) => {
+                return senseless("a file is to be opened neither for reading nor for writing");
+            }
         };
-        if !self.write && (self.truncate || self.create || self.create_new) {
+        if !self.write && !self.append && (self.truncate || self.create || self.create_new) {
             return senseless("a file is to be created or truncated, but not opened for writing");
+        }
+        if self.append && self.truncate && !self.create_new {
+            return senseless("a file is to be truncated and only appended to");
         }
         let creation = match (self.create, self.truncate, self.create_new) {
             (_, _, true) => OFlags::CREATE | OFlags::EXCL,
@@ -50,7 +83,13 @@ impl Flags {
         };
         // The access mode is ours alone, as std has it.
         let custom = OFlags::from_bits_retain(self.custom as _) - OFlags::ACCMODE;
-        Ok(access | creation | custom | OFlags::CLOEXEC)
+        let on = |flag, bits| if flag { bits } else { OFlags::empty() };
+        Ok(access
+            | creation
+            | custom
+            | on(self.unbuffered, OFlags::DIRECT)
+            | on(self.write_through, OFlags::DSYNC)
+            | on(!self.inheritable, OFlags::CLOEXEC))
     }
 }
 
@@ -61,16 +100,14 @@ pub(crate) fn open(path: &Path, flags: &Flags) -> io::Result<OwnedFd> {
     })
 }
 
-/// What the descriptor was opened with, as far as haft has to know it: (O_DIRECT, O_APPEND).
-pub(crate) fn status(fd: impl AsFd) -> (bool, bool) {
-    fcntl_getfl(fd)
-        .map_or((false, false), |flags| (flags.contains(OFlags::DIRECT), flags.contains(OFlags::APPEND)))
-}
-
-/// As [`status`], of a file that is to be opened with these flags.
-pub(crate) fn custom_status(flags: &Flags) -> (bool, bool) {
-    let custom = OFlags::from_bits_retain(flags.custom as _);
-    (custom.contains(OFlags::DIRECT), custom.contains(OFlags::APPEND))
+/// What haft has to know of a file: from the flags that it was opened with, or, if another opened it, from the
+/// descriptor.
+pub(crate) fn learn(fd: &OwnedFd, flags: Option<&Flags>) -> Known {
+    let status = match flags {
+        Some(flags) => flags.bits().unwrap_or(OFlags::empty()),
+        None => fcntl_getfl(fd).unwrap_or(OFlags::empty()),
+    };
+    Known { direct: status.contains(OFlags::DIRECT), appends: status.contains(OFlags::APPEND), ways: Ways }
 }
 
 fn with_terminated<T>(path: &Path, f: impl FnOnce(&CStr) -> io::Result<T>) -> io::Result<T> {

@@ -179,8 +179,8 @@ mod tests {
     }
 
     proptest! {
-        // Fails with any of `&|<>^()!%,;=` added to the harmless ones, without the doubled quotation mark, without
-        // the quotes around a backslash at the end, and without either doubling of backslashes.
+        // Fails without the doubled quotation mark, without either doubling of backslashes, with `%` as it is, and with
+        // every letter outside ASCII for a harmless one.
         #[test]
         fn no_argument_gets_out_of_its_quotes_and_each_comes_back(
             script in any_string(),
@@ -208,6 +208,8 @@ mod tests {
         }
     }
 
+    // Fails with any of `&|<>^()!,;=` and the like among the harmless ones, or without the quotes around a backslash at
+    // the end.
     #[test]
     fn hostile_arguments() {
         for (argument, wanted) in [
@@ -233,6 +235,13 @@ mod tests {
         ] {
             let line = inside(&wide("x.bat"), &[wide(argument)]);
             assert_eq!(String::from_utf16(&line).unwrap(), format!(r#""x.bat" {wanted}"#), "{argument:?}");
+        }
+        for character in ('\x01'..='\x7f').filter(|character| !matches!(character, '\r' | '\n' | '"' | '%')) {
+            let line = inside(&wide("x.bat"), &[wide(&format!("a{character}b"))]);
+            let harmless = character.is_ascii_alphanumeric() || "#$*+-./:?@\\_".contains(character);
+            let quote = if harmless { "" } else { "\"" };
+            let wanted = format!("\"x.bat\" {quote}a{character}b{quote}");
+            assert_eq!(String::from_utf16(&line).unwrap(), wanted, "{character:?}");
         }
         let line = inside(&wide(r"C:\100%cd%\x.cmd"), &[]);
         assert_eq!(String::from_utf16(&line).unwrap(), r#""C:\100%%cd:~,%cd%%cd:~,%\x.cmd""#);
@@ -322,6 +331,43 @@ mod tests {
             r"C:\a\..",
         ] {
             assert!(!is_batch_file(&wide(path)), "{path:?}");
+        }
+    }
+
+    #[cfg(windows)]
+    mod as_windows_resolves {
+        use windows_sys::Win32::Storage::FileSystem::GetFullPathNameW;
+
+        use super::*;
+
+        fn resolved(path: &[u16]) -> Vec<u16> {
+            let path = [path, &[0]].concat();
+            let mut full = [0; 1024];
+            // SAFETY: the path ends in a NUL, the buffer is as long as said, and the part is not asked for.
+            let length =
+                unsafe { GetFullPathNameW(path.as_ptr(), 1024, full.as_mut_ptr(), std::ptr::null_mut()) };
+            full[..length as usize].to_vec()
+        }
+
+        proptest! {
+            // Fails as the test above does.
+            #[test]
+            fn every_path_to_a_batch_file_is_seen(
+                pieces in proptest::collection::vec(
+                    proptest::sample::select(&["x", ".bat", ".CMD", ".exe", ".", "..", " ", "\\", "/", ":s", "::$DATA"]),
+                    1..8,
+                ),
+            ) {
+                let path = wide(&pieces.concat());
+                let full = resolved(&path);
+                let batch = ends_in(&full, b".bat") || ends_in(&full, b".cmd");
+                prop_assert!(is_batch_file(&path) || !batch, "{:?} is {}", pieces, String::from_utf16_lossy(&full));
+                // No doubt, no more than needed.
+                let doubt = path.contains(&COLON) || without_end(&path).len() < path.len();
+                if !doubt && !matches!(path.last(), Some(&(BACKSLASH | SLASH))) {
+                    prop_assert_eq!(is_batch_file(&path), batch, "{:?} is {}", pieces, String::from_utf16_lossy(&full));
+                }
+            }
         }
     }
 }

@@ -24,7 +24,6 @@ pub(crate) struct Parent {
     pub(crate) application: &'static [u16],
     pub(crate) system: &'static [u16],
     pub(crate) windows: &'static [u16],
-    /// Asked for only where a program is looked for.
     pub(crate) path: fn() -> Option<OsString>,
     /// Asked for only where the child gets another environment.
     pub(crate) variables: fn() -> std::env::VarsOs,

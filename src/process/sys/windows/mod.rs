@@ -10,6 +10,7 @@ mod job;
 mod launch;
 mod pid;
 mod pipe_end;
+mod relay;
 mod surroundings;
 
 pub(crate) use std::os::windows::io::{AsHandle, OwnedHandle as Handle};
@@ -24,6 +25,7 @@ pub(crate) use handles::{
 pub(crate) use launch::{Launched, launch};
 pub(crate) use pid::Pid;
 pub(crate) use pipe_end::{PipeEnd as ReadEnd, PipeEnd as WriteEnd};
+pub(crate) use relay::{Relay, relay};
 pub(crate) use surroundings::parent;
 
 /// Launches on Windows are flat in the number of open handles as they are.

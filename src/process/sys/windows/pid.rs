@@ -71,6 +71,9 @@ impl Pid {
     }
 
     /// The handle, for whoever takes the process over.
+    ///
+    /// # Panics
+    /// If others share it, and there is no memory for a duplicate.
     pub(crate) fn into_handle(self) -> OwnedHandle {
         Arc::try_unwrap(self.process).unwrap_or_else(|shared| {
             // A duplicate with the same rights; without memory for one there is nothing left to give.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::os::windows::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use windows_sys::Win32::Storage::FileSystem::{
@@ -11,6 +10,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use windows_sys::Win32::System::SystemInformation::{GetSystemDirectoryW, GetWindowsDirectoryW};
 
 use crate::process::plan::{Parent, Source};
+use crate::windows::path::{SHORT, unlimited};
 
 /// This process, with these as the sources of the child's standard handles.
 pub(crate) fn parent(streams: [Source; 3]) -> Parent {
@@ -61,22 +61,11 @@ fn is_file(path: &[u16]) -> bool {
     attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY == 0
 }
 
-/// Longer paths need a prefix, and then have to be absolute and in the system's own form.
-const MAX_PATH: usize = 248;
-
 fn any_length(path: &[u16]) -> Vec<u16> {
-    let text = &path[..path.len() - 1];
-    let begins = |prefix: &str| text.iter().copied().take(prefix.len()).eq(prefix.encode_utf16());
-    if path.len() < MAX_PATH || begins(r"\\?\") || begins(r"\\.\") {
+    if path.len() <= SHORT {
         return path.to_vec();
     }
-    let Ok(absolute) = std::path::absolute(PathBuf::from(OsString::from_wide(text))) else {
-        return path.to_vec();
-    };
-    let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
-    let unc: Vec<u16> = r"\\".encode_utf16().collect();
-    match absolute.strip_prefix(&unc[..]) {
-        Some(share) => r"\\?\UNC\".encode_utf16().chain(share.iter().copied()).chain([0]).collect(),
-        None => r"\\?\".encode_utf16().chain(absolute).chain([0]).collect(),
-    }
+    let text = OsString::from_wide(&path[..path.len() - 1]);
+    // A path that cannot be made absolute is refused by the call that it is for.
+    unlimited(text.as_ref()).unwrap_or_else(|_| path.to_vec())
 }

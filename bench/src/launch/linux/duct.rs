@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Job, Peer, drain, succeeded};
+use super::super::{Job, Peer, drain, succeeded};
 
 pub(crate) struct Duct;
 
@@ -19,7 +19,7 @@ impl Peer for Duct {
 }
 
 fn launch(job: &Job) -> io::Result<()> {
-    let expression = duct::cmd(&job.program, None::<&str>);
+    let expression = duct::cmd(&job.program, job.arguments);
     if job.redirects() {
         // Dropping the reader after the end of the stream reaps the child; a bad status is an error of the
         // last read.

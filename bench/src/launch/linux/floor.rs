@@ -22,7 +22,7 @@ use std::sync::Arc;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::{Job, Peer, drain};
+use super::super::{Job, Peer, drain};
 
 pub(crate) struct Floor;
 
@@ -39,7 +39,7 @@ impl Peer for Floor {
 /// What the child needs, prepared before it exists.
 struct Order {
     program: *const c_char,
-    arguments: [*const c_char; 2],
+    arguments: *const *const c_char,
     environment: *const *const c_char,
     /// The descriptor that becomes standard output, or -1.
     stdout: c_int,
@@ -60,6 +60,13 @@ thread_local! {
 
 fn launch(job: &Job) -> io::Result<()> {
     let program = CString::new(job.program.as_os_str().as_bytes())?;
+    let arguments: Vec<CString> =
+        job.arguments.iter().map(|argument| CString::new(*argument)).collect::<Result<_, _>>()?;
+    let arguments: Vec<*const c_char> = [program.as_ptr()]
+        .into_iter()
+        .chain(arguments.iter().map(|argument| argument.as_ptr()))
+        .chain([ptr::null()])
+        .collect();
     let variables = environment()?;
     let pointers: Vec<*const c_char> =
         variables.iter().map(|entry| entry.as_ptr()).chain([ptr::null()]).collect();
@@ -69,7 +76,7 @@ fn launch(job: &Job) -> io::Result<()> {
     };
     let mut order = Order {
         program: program.as_ptr(),
-        arguments: [program.as_ptr(), ptr::null()],
+        arguments: arguments.as_ptr(),
         environment: pointers.as_ptr(),
         stdout: writer.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         // SAFETY: a sigset_t is integers; the mask is filled in before it is used.
@@ -141,7 +148,7 @@ extern "C" fn child(order: *mut c_void) -> c_int {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const order.mask, ptr::null_mut());
-        libc::execve(order.program, order.arguments.as_ptr(), order.environment);
+        libc::execve(order.program, order.arguments, order.environment);
         order.error = *libc::__errno_location();
         127
     }
@@ -160,7 +167,14 @@ mod tests {
             ("/bin/echo", Method::Redirection, None),
             ("/nonexistent", Method::Standard, Some(io::ErrorKind::NotFound)),
         ] {
-            let job = Job { method, program: program.into(), count: 1, threads: 1, crew: Arc::clone(&crew) };
+            let job = Job {
+                method,
+                program: program.into(),
+                arguments: &[],
+                count: 1,
+                threads: 1,
+                crew: Arc::clone(&crew),
+            };
             assert_eq!(launch(&job).err().map(|error| error.kind()), wanted, "{program}");
         }
     }

@@ -1,30 +1,21 @@
-//! What a reader of the figures has to know about the machine.
+//! What uname and /proc tell.
 
 use std::fs;
 use std::path::Path;
 
-/// The system, the number of CPUs, and whether they have other work.
-pub(crate) fn describe() -> String {
+/// The system's name and version.
+pub(super) fn system() -> String {
     let system = rustix::system::uname();
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let plural = if cpus == 1 { "" } else { "s" };
-    format!(
-        "{} {}, {}, {cpus} CPU{plural}",
-        system.sysname().to_string_lossy(),
-        system.release().to_string_lossy(),
-        std::env::consts::ARCH,
-    )
+    format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy())
 }
 
-/// How busy the machine has been over the last minute, where that spoils figures.
-pub(crate) fn load() -> Option<f64> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let load: f64 = fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()?;
-    (load > 0.5 * cpus as f64).then_some(load)
+/// How many threads had work, on average over the last minute.
+pub(super) fn busy() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
 /// The name of the file system that this path is on, as in the list of mounts.
-pub(crate) fn file_system(path: &Path) -> Option<String> {
+pub(in crate::tour) fn file_system(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     of_mount(&path, &fs::read_to_string("/proc/self/mountinfo").ok()?)
 }

@@ -1,12 +1,21 @@
 //! What a read costs.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux::{INLINE, STD_READ, open, std_read};
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+use windows::{INLINE, STD_READ, open, std_read};
+
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use haft::engine::Engine;
-use haft::fs::{File, OpenOptions};
+use haft::fs::File;
 
 use super::machine;
 use super::screen::{FAINT, GOOD, STRONG, Screen, WARN, grouped, median, paint, per_operation, percent};
@@ -50,7 +59,7 @@ struct Answer {
     asynchronous: Figures,
     /// The share of async reads that were answered on the calling thread.
     inline: f64,
-    /// The file system does not take the attempt.
+    /// The file system does not take the attempt, where one is made.
     refused: bool,
 }
 
@@ -69,7 +78,7 @@ pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
     screen
         .line(paint(STRONG, format_args!("  {:<24}{:>12}{:>24}", "", "time a read", "allocations a read")))?;
     for (name, figures) in [
-        ("std   read_at", &answer.std),
+        (STD_READ, &answer.std),
         ("haft  read_at", &answer.sync),
         ("haft  read_at_async", &answer.asynchronous),
     ] {
@@ -82,13 +91,8 @@ pub(crate) fn show(screen: &mut Screen, folder: &Path) -> Result<(), Error> {
             paint(style, format_args!("{allocations:>24}")),
         ))?;
     }
-    screen.line(paint(
-        FAINT,
-        format_args!(
-            "  {} of the async reads were answered from memory, on the calling thread",
-            percent(answer.inline)
-        ),
-    ))?;
+    let inline = paint(FAINT, format_args!("  {} {INLINE}", percent(answer.inline)));
+    screen.line(inline)?;
     if answer.refused {
         let system = system.as_deref().unwrap_or("This file system");
         screen.line(paint(
@@ -103,7 +107,7 @@ fn measure(path: &Path) -> io::Result<Answer> {
     std::fs::write(path, vec![0x5a; SIZE])?;
     let engine = Engine::builder().build();
     let std_file = std::fs::File::open(path)?;
-    let file = OpenOptions::new().read(true).engine(&engine).open(path)?;
+    let [file, file_for_async] = open(path, &engine)?;
     // One for all: what a copy costs depends on where the buffer lies in its pages.
     let mut buffer = vec![0; PIECE];
     let (mut by_std, mut sync, mut asynchronous) =
@@ -112,7 +116,7 @@ fn measure(path: &Path) -> io::Result<Answer> {
     // One round of each to warm up, which brings the file into memory and starts what is started at first use.
     read_by_std(&std_file, &mut buffer)?;
     read_sync(&file, &mut buffer)?;
-    buffer = block_on(read_async(&file, buffer))?.1;
+    buffer = block_on(read_async(&file_for_async, buffer))?.1;
 
     let before = engine.stats();
     let begin = Instant::now();
@@ -128,7 +132,7 @@ fn measure(path: &Path) -> io::Result<Answer> {
         // The executor is not what is measured: it has made its waker when the round begins.
         buffer = block_on(async {
             let start = begin_round();
-            let (operations, buffer) = read_async(&file, buffer).await?;
+            let (operations, buffer) = read_async(&file_for_async, buffer).await?;
             asynchronous.add(operations, start);
             io::Result::Ok(buffer)
         })?;
@@ -155,7 +159,7 @@ fn read_by_std(file: &std::fs::File, buffer: &mut [u8]) -> io::Result<u64> {
     let (mut offset, mut operations) = (0, 0);
     loop {
         operations += 1;
-        match file.read_at(buffer, offset)? {
+        match std_read(file, buffer, offset)? {
             0 => return whole(offset, operations),
             read => offset += read as u64,
         }

@@ -1,6 +1,4 @@
-//! The attempt to read on the calling thread, from memory alone.
-//!
-//! On Linux this is `preadv2` with `RWF_NOWAIT`. The rules, each from a measurement or a report:
+//! `preadv2` with `RWF_NOWAIT`. The rules, each from a measurement or a report:
 //!
 //! * A count of 0 or a short one is never believed: the kernels 5.9 and 5.10 return 0 after the first page,
 //!   and a range that is cached in part stops at a page. It is the end of the file only if the file's size,
@@ -11,38 +9,20 @@
 //! * Never on an `O_DIRECT` handle, where the flag does not keep the call from waiting for the device.
 //! * A miss is not free: it may allocate, and read ahead. So after misses in a row attempts are left out
 //!   (see `Backoff`).
-//! * A task whose reads all hit never waits, and would keep its executor to itself. So now and then a read
-//!   yields once before it is tried: after [`BUDGET`] hits of up to a page, fewer of larger ones.
 
-use super::{Block, Handle, Lease, Outcome, Work, count};
+use super::{Attempt, NEVER, spend};
 use crate::{
+    engine::{Block, Handle, Lease, Outcome, Work, count},
     force::{self, Lack},
-    fs::sys,
+    fs::sys::{self, Errno},
 };
-use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Try with `RWF_NOWAIT`.
 const NOWAIT: u8 = 0;
 /// Reads never wait for a device: read plainly.
 const PLAIN: u8 = 1;
-/// Do not try.
-pub(crate) const NEVER: u8 = 2;
-
-/// Inline work between two yields: a hit costs 1, and 1 more for every page. At 0.3 µs a hit that is about
-/// 80 µs.
-const BUDGET: u32 = 256;
 const PAGE: usize = 4096;
-
-/// How an attempt went.
-pub(crate) enum Attempt {
-    /// The operation is done.
-    Done(Outcome),
-    /// The task has had its share: wake it, and try at the next poll.
-    Yield,
-    /// A carrier has to do it, or what is left of it.
-    HandOn,
-}
 
 /// Tries to do the whole of a read that has not begun.
 #[inline(always)]
@@ -54,30 +34,25 @@ pub(crate) fn attempt(handle: &Handle, lease: &Lease, block: Option<&Block>, wor
     if method == NEVER || lease.inline_limit < work.len.max(1) || end > i64::MAX as u64 {
         return Attempt::HandOn;
     }
-    if let Some(block) = block {
-        let spent = block.spent.load(Relaxed);
-        if spent >= BUDGET {
-            block.spent.store(0, Relaxed);
-            return Attempt::Yield;
-        }
-        block.spent.store(spent + 1 + (work.len / PAGE) as u32, Relaxed);
+    if !spend(block, work.len) {
+        return Attempt::Yield;
     }
     if !handle.misses.is_due() {
         return Attempt::HandOn;
     }
     let result = match method {
         // SAFETY: the buffer is the operation's, and the operation is the caller's.
-        PLAIN => unsafe { sys::read(handle.as_fd(), work.ptr, work.len, work.offset) },
+        PLAIN => unsafe { sys::read(handle.opened(), work.ptr, work.len, work.offset) },
         _ if force::lacks(Lack::Nowait) => Err(Errno::OPNOTSUPP),
         // preadv2 of nothing succeeds where pread tells a directory or a handle that is not open for reading.
         // SAFETY: as above.
-        _ if work.len == 0 => unsafe { sys::read(handle.as_fd(), work.ptr, 0, work.offset) },
+        _ if work.len == 0 => unsafe { sys::read(handle.opened(), work.ptr, 0, work.offset) },
         _ if force::lacks(Lack::TrueNowait) && work.offset >= PAGE as u64 => Ok(0),
         _ => {
             let lies = force::lacks(Lack::TrueNowait);
             let len = if lies { work.len.min(PAGE - work.offset as usize) } else { work.len };
             // SAFETY: as above.
-            unsafe { sys::read_nowait(handle.as_fd(), work.ptr, len, work.offset) }
+            unsafe { sys::read_nowait(handle.opened(), work.ptr, len, work.offset) }
         }
     };
     match result {
@@ -97,7 +72,7 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
     match result {
         Ok(read) => {
             let end = work.offset.saturating_add(read as u64);
-            let at_end = sys::size(handle.as_fd()).is_ok_and(|(size, regular)| regular && end >= size);
+            let at_end = sys::size(handle.opened()).is_ok_and(|(size, regular)| regular && end >= size);
             if at_end {
                 block.inspect(|block| count(&block.inline_hits));
                 return Attempt::Done(Outcome { done: read as u64, fault: None });
@@ -112,7 +87,7 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
         }
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) if handle.inline.load(Relaxed) == NOWAIT => {
             block.inspect(|block| count(&block.inline_unsupported));
-            let method = if sys::is_in_memory(handle.as_fd()) { PLAIN } else { NEVER };
+            let method = if sys::is_in_memory(handle.opened()) { PLAIN } else { NEVER };
             handle.inline.store(method, Relaxed);
             if method == PLAIN {
                 return attempt_again(handle, block, work);
@@ -127,7 +102,7 @@ fn unusual(handle: &Handle, block: Option<&Block>, work: &mut Work, result: Resu
 /// The first read of a file that turned out to be in memory.
 fn attempt_again(handle: &Handle, block: Option<&Block>, work: &mut Work) -> Attempt {
     // SAFETY: the buffer is the operation's, and the operation is the caller's.
-    match unsafe { sys::read(handle.as_fd(), work.ptr, work.len, work.offset) } {
+    match unsafe { sys::read(handle.opened(), work.ptr, work.len, work.offset) } {
         Ok(read) if read == work.len => {
             block.inspect(|block| count(&block.inline_hits));
             Attempt::Done(Outcome { done: read as u64, fault: None })

@@ -6,7 +6,7 @@ use std::io::IoSliceMut;
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use super::{Job, Peer, buffer};
+use super::super::{Job, Peer, buffer};
 use crate::Result;
 use crate::meter::Sample;
 

@@ -1,53 +1,54 @@
-//! Peer `monoio`: its runtime on io_uring.
+//! Peer `compio`: its runtime on io_uring.
 
-use monoio::fs::File;
-use monoio::{IoUringDriver, Runtime, RuntimeBuilder};
+use compio::buf::BufResult;
+use compio::fs::File;
+use compio::io::AsyncReadAt;
+use compio::runtime::Runtime;
 
-use super::{Job, Peer, buffer};
+use super::super::{Job, Peer, buffer};
 use crate::Result;
 use crate::meter::Sample;
 
-pub(crate) struct Monoio {
+pub(crate) struct Compio {
     // Before the runtime: it closes through it.
     file: Option<File>,
-    runtime: Runtime<IoUringDriver>,
+    runtime: Runtime,
     buffer: Vec<u8>,
 }
 
-impl Monoio {
+impl Compio {
     pub(crate) fn new(job: &Job) -> Result<Self> {
-        let mut runtime = RuntimeBuilder::<IoUringDriver>::new().build()?;
+        let runtime = Runtime::new()?;
         let file = runtime.block_on(File::open(&job.path))?;
         Ok(Self { file: Some(file), runtime, buffer: buffer(job.block) })
     }
 }
 
-impl Peer for Monoio {
+impl Peer for Compio {
     fn name(&self) -> &'static str {
-        "monoio"
+        "compio"
     }
 
     fn round(&mut self, job: &Job) -> Result<Sample> {
-        let Self { file, runtime, buffer: held } = self;
-        let file = file.as_ref().expect("open until dropped");
-        let mut buffer = std::mem::take(held);
-        let (sample, buffer) = runtime.block_on(async {
+        let file = self.file.as_ref().expect("open until dropped");
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let (sample, buffer) = self.runtime.block_on(async {
             let mut tally = job.tally();
             loop {
                 buffer.clear();
-                let (count, back) = file.read_at(buffer, tally.offset()).await;
+                let BufResult(count, back) = file.read_at(buffer, tally.offset()).await;
                 buffer = back;
                 if !tally.piece(&buffer[..count?]) {
                     return Result::Ok((tally.finish()?, buffer));
                 }
             }
         })?;
-        *held = buffer;
+        self.buffer = buffer;
         Ok(sample)
     }
 }
 
-impl Drop for Monoio {
+impl Drop for Compio {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
             // A failed close of a file that was only read loses nothing.

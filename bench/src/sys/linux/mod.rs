@@ -1,0 +1,8 @@
+//! Linux.
+
+pub(crate) mod busy;
+pub(crate) mod machine;
+pub(crate) mod parent;
+pub(crate) mod program;
+pub(crate) mod tiny;
+pub(crate) mod usage;
