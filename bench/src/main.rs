@@ -1,7 +1,8 @@
 //! haft-bench: the headline benchmarks of haft beside its peers, interleaved round by round in one run.
 //!
 //! `launch` starts processes, `read` reads a file in small pieces, `poll` looks at how long a poll takes when
-//! the operating system does not answer. Without a subcommand: a quick pass of `launch` and `read`.
+//! the operating system does not answer, `lock` at the lock around the start of a process. Without a
+//! subcommand: a quick pass of `launch` and `read`.
 
 mod alloc;
 mod block_on;
@@ -9,6 +10,7 @@ mod claims;
 mod dotnet;
 mod json;
 mod launch;
+mod lock;
 mod meter;
 #[cfg(target_os = "linux")]
 mod poll;
@@ -46,6 +48,8 @@ enum Benchmark {
     /// How long one poll takes while a worker is stalled, and what a cold file does to other tasks.
     #[cfg(target_os = "linux")]
     Poll(poll::Options),
+    /// The lock around the start of a process: entries per second, and the longest wait in turns.
+    Lock(lock::Options),
     /// Spin on one CPU until the parent ends (what --busy starts).
     #[command(hide = true)]
     Spin {
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Some(Benchmark::Read(options)) => read::run(&options),
         #[cfg(target_os = "linux")]
         Some(Benchmark::Poll(options)) => poll::run(&options),
+        Some(Benchmark::Lock(options)) => lock::run(&options),
         Some(Benchmark::Spin { cpu, parent }) => busy::spin(cpu, parent),
     };
     match run {

@@ -234,6 +234,13 @@ impl LaunchError {
         LaunchError(Box::new(Details { step, program: program.to_owned(), object, cause }))
     }
 
+    /// The same of another program: one is launched on behalf of what the command names.
+    #[cfg(unix)]
+    pub(crate) fn of_program(mut self, program: &OsStr) -> LaunchError {
+        self.0.program = program.to_owned();
+        self
+    }
+
     /// The details inside an error that a launch returned; `None` for an error that comes from elsewhere.
     pub fn of(error: &io::Error) -> Option<&LaunchError> {
         error.get_ref()?.downcast_ref()

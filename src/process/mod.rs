@@ -20,6 +20,8 @@
 //! * **`SystemRoot` outlives [`env_clear`](Command::env_clear)** on Windows, unless it is set or removed by name: without it
 //!   most programs fail there. A variable's name with an equals sign in it, which would become another name, is
 //!   `InvalidInput`.
+//! * **Other ways to launch**: [`shell_open`](Command::shell_open) has the desktop open a document or an address; on
+//!   Windows `user_name`, `domain` and `password` launch as another user.
 //! * **An overlapped pipe as a standard handle works** on Windows: a thread carries over what passes, as in std, also for
 //!   pipes of other origin.
 //!
@@ -68,7 +70,7 @@ pub use std::process::{ExitCode, ExitStatus, Output, Termination, abort, exit, i
 pub use child::Child;
 #[cfg(windows)]
 pub use command::Pass;
-pub use command::{Command, CommandArgs, CommandEnvs};
+pub use command::{Command, CommandArgs, CommandEnvs, WindowStyle};
 pub use error::{LaunchError, Object, Step, Stream};
 pub use inherit::{Inherit, Passed};
 #[cfg(windows)]

@@ -77,8 +77,8 @@ impl Entry {
 /// A lock with rooms. The [module](self) says what it is for and who waits for whom.
 ///
 /// It is a word of memory more than a mutex, a count and the ends of a list; it can be a `static`. Entering and leaving
-/// take a short mutex each, which is all that they do where nobody has to wait. Nothing is ever allocated: a thread
-/// that waits is in the list by a node on its own stack, and sleeps until its turn has come.
+/// take a short mutex each, which is all that they do where nobody has to wait. Waiting allocates nothing: a thread is
+/// in the list by a node on its own stack, and sleeps until its turn has come.
 ///
 /// It protects no data and has no poison: who panics inside leaves, as by returning.
 ///

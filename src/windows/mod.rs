@@ -23,3 +23,9 @@ pub(crate) unsafe fn owned(handle: HANDLE) -> OwnedHandle {
     // SAFETY: the caller's.
     unsafe { OwnedHandle::from_raw_handle(handle) }
 }
+
+/// A string in UTF-16, without a NUL at its end.
+pub(crate) fn wide(string: &std::ffi::OsStr) -> Vec<u16> {
+    use std::os::windows::ffi::OsStrExt;
+    string.encode_wide().collect()
+}

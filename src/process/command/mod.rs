@@ -1,5 +1,8 @@
 //! [`Command`]: what to launch, and with what.
 
+#[cfg(windows)]
+mod credentials;
+mod shell;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -19,6 +22,8 @@ use super::stdio::{ChildStderr, ChildStdin, ChildStdout, Kind, Stdio};
 use super::sys::{self, Handle, Use, force};
 use super::{ExitStatus, Output};
 
+use shell::Shell;
+pub use shell::WindowStyle;
 #[cfg(unix)]
 pub(crate) use unix::PassedHandle;
 #[cfg(windows)]
@@ -49,6 +54,9 @@ pub struct Command {
     pub(crate) stdio: [Option<Stdio>; 3],
     pub(crate) inherit: Inherit,
     pub(crate) passed: Vec<PassedHandle>,
+    pub(crate) shell: Shell,
+    #[cfg_attr(not(windows), allow(dead_code, reason = "other systems do not ask for it"))]
+    pub(crate) window: Option<WindowStyle>,
     /// What Windows alone has.
     #[cfg(windows)]
     pub(crate) settings: Settings,
@@ -117,6 +125,8 @@ impl Command {
             stdio: [None, None, None],
             inherit: Inherit::Named,
             passed: Vec::new(),
+            shell: Shell::default(),
+            window: None,
             #[cfg(windows)]
             settings: Settings::default(),
         }
@@ -279,6 +289,11 @@ impl Command {
     }
 
     fn start(&mut self, unset: Unset) -> Result<Child, LaunchError> {
+        self.without_shell()?;
+        self.launch(unset)
+    }
+
+    fn launch(&mut self, unset: Unset) -> Result<Child, LaunchError> {
         if let Some(spent) = self.passed.iter().find_map(PassedHandle::spent) {
             return Err(self.error(Step::Stdio, spent, Cause::Invalid(SPENT)));
         }
@@ -437,6 +452,8 @@ impl fmt::Debug for Command {
                 .field("stderr", &self.stdio[2])
                 .field("inherit", &self.inherit)
                 .field("passed", &self.passed.iter().map(PassedHandle::passed).collect::<Vec<_>>())
+                .field("shell", &self.shell)
+                .field("window", &self.window)
                 .finish();
         }
         #[cfg(unix)]

@@ -6,6 +6,7 @@ use std::os::windows::io::{AsHandle, AsSocket};
 
 use windows_sys::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, DETACHED_PROCESS};
 
+use super::credentials::Credentials;
 use super::{Command, Unset, invalid};
 use crate::process::child::Child;
 use crate::process::error::Object;
@@ -54,6 +55,7 @@ pub(crate) struct Settings {
     pub(crate) suspended: bool,
     pub(crate) kill_on_parent_exit: bool,
     pub(crate) kill_tree: bool,
+    pub(super) credentials: Credentials,
 }
 
 impl Settings {
@@ -273,6 +275,6 @@ impl Command {
     }
 
     pub(super) fn parent(&self, streams: [sys::Source; 3]) -> Parent {
-        sys::parent(streams)
+        sys::parent(self.given_on(streams))
     }
 }

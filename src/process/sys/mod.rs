@@ -5,6 +5,7 @@
 //! * `explain(&Command, &Plan, Failure)`: the error of a failed launch, with its object;
 //! * `Pid`: a child of ours, to observe and end;
 //! * on Unix `Seen`, what a look at one found, and `watch(Pid)`: reaps a child that nobody waits for any more;
+//! * on Windows `shell_execute(Execution)`: a launch by the shell, and `explain_shell_execute(&Command, error)`;
 //! * on Windows `on_exit(&Pid, …)`: tells when it has ended;
 //! * `reserve()`: takes what keeps launching flat in the number of open files;
 //! * `Handle`, `AsHandle`: what the system's handles are in std;

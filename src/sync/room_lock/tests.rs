@@ -3,8 +3,8 @@
 //! Nothing is counted in time. A turn is an entry past the queue, or a ticket that is served.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Mutex, mpsc};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,20 @@ impl RoomLock {
     fn tickets(&self) -> Vec<(Entry, usize)> {
         super::lock(&self.state).queue.tickets()
     }
+}
+
+/// Runs a test that a mistake would let wait for ever; then the process ends after a minute.
+fn in_time<R>(test: impl FnOnce() -> R) -> R {
+    let (running, ended) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if ended.recv_timeout(Duration::from_secs(60)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("somebody waits for ever");
+            std::process::abort();
+        }
+    });
+    let result = test();
+    drop(running);
+    result
 }
 
 /// Starts a thread that enters, and returns once it waits and the tickets are these.
@@ -63,16 +77,18 @@ fn only_one_room_is_shared() {
 #[test]
 fn newcomers_join_the_open_room_only_if_nobody_waits() {
     let lock = RoomLock::new();
-    thread::scope(|scope| {
-        let open = lock.enter(Room(0));
-        assert!(lock.try_enter(Room(0)).is_some());
-        let waits = waiter(scope, &lock, Room(1), &[(Room(1), 1)], || ());
-        assert!(lock.try_enter(Room(0)).is_none(), "joined past one that waits");
-        // And who then waits for the open room stands behind.
-        let behind = waiter(scope, &lock, Room(0), &[(Room(1), 1), (Room(0), 1)], || ());
-        drop(open);
-        assert_eq!(waits.join().unwrap().waited(), 0);
-        assert_eq!(behind.join().unwrap().waited(), 1);
+    in_time(|| {
+        thread::scope(|scope| {
+            let open = lock.enter(Room(0));
+            assert!(lock.try_enter(Room(0)).is_some());
+            let waits = waiter(scope, &lock, Room(1), &[(Room(1), 1)], || ());
+            assert!(lock.try_enter(Room(0)).is_none(), "joined past one that waits");
+            // And who then waits for the open room stands behind.
+            let behind = waiter(scope, &lock, Room(0), &[(Room(1), 1), (Room(0), 1)], || ());
+            drop(open);
+            assert_eq!(waits.join().unwrap().waited(), 0);
+            assert_eq!(behind.join().unwrap().waited(), 1);
+        })
     });
 }
 
@@ -82,21 +98,23 @@ fn newcomers_join_the_open_room_only_if_nobody_waits() {
 fn all_who_wait_for_a_room_enter_by_one_ticket() {
     let lock = RoomLock::new();
     let (in_room, overlaps) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let alone = lock.enter(Alone);
-        let visit = || {
-            in_room.fetch_add(1, SeqCst);
-            thread::sleep(Duration::from_millis(20));
-            in_room.fetch_sub(1, SeqCst);
-        };
-        let mut waiting: Vec<_> =
-            (1..=3).map(|count| waiter(scope, &lock, Room(4), &[(Room(4), count)], visit)).collect();
-        waiting.push(waiter(scope, &lock, Room(5), &[(Room(4), 3), (Room(5), 1)], || {
-            overlaps.fetch_add(in_room.load(SeqCst), SeqCst);
-        }));
-        drop(alone);
-        let waited: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap().waited()).collect();
-        assert_eq!(waited, [0, 0, 0, 1]);
+    in_time(|| {
+        thread::scope(|scope| {
+            let alone = lock.enter(Alone);
+            let visit = || {
+                in_room.fetch_add(1, SeqCst);
+                thread::sleep(Duration::from_millis(20));
+                in_room.fetch_sub(1, SeqCst);
+            };
+            let mut waiting: Vec<_> =
+                (1..=3).map(|count| waiter(scope, &lock, Room(4), &[(Room(4), count)], visit)).collect();
+            waiting.push(waiter(scope, &lock, Room(5), &[(Room(4), 3), (Room(5), 1)], || {
+                overlaps.fetch_add(in_room.load(SeqCst), SeqCst);
+            }));
+            drop(alone);
+            let waited: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap().waited()).collect();
+            assert_eq!(waited, [0, 0, 0, 1]);
+        })
     });
     assert_eq!(overlaps.into_inner(), 0);
 }
@@ -106,22 +124,26 @@ fn all_who_wait_for_a_room_enter_by_one_ticket() {
 fn tickets_are_served_in_the_order_in_which_they_were_placed() {
     let lock = RoomLock::new();
     let order = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        let open = lock.enter(Room(2));
-        let order = &order;
-        let mut tickets = Vec::new();
-        let mut waiting = Vec::new();
-        for entry in [Room(0), Alone, Room(1), Alone, Room(2)] {
-            tickets.push((entry, 1));
-            waiting.push(waiter(scope, &lock, entry, &tickets, move || order.lock().unwrap().push(entry)));
-        }
-        // It holds the ticket that stands first, and not one at the end.
-        tickets[0].1 = 2;
-        waiting.push(waiter(scope, &lock, Room(0), &tickets, move || order.lock().unwrap().push(Room(0))));
-        drop(open);
-        let seen: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap()).collect();
-        assert_eq!(seen.iter().map(|seen| seen.ahead).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 0]);
-        assert!(seen.iter().all(|seen| seen.waited() == seen.ahead), "{seen:?}");
+    in_time(|| {
+        thread::scope(|scope| {
+            let open = lock.enter(Room(2));
+            let order = &order;
+            let mut tickets = Vec::new();
+            let mut waiting = Vec::new();
+            for entry in [Room(0), Alone, Room(1), Alone, Room(2)] {
+                tickets.push((entry, 1));
+                waiting
+                    .push(waiter(scope, &lock, entry, &tickets, move || order.lock().unwrap().push(entry)));
+            }
+            // It holds the ticket that stands first, and not one at the end.
+            tickets[0].1 = 2;
+            waiting
+                .push(waiter(scope, &lock, Room(0), &tickets, move || order.lock().unwrap().push(Room(0))));
+            drop(open);
+            let seen: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap()).collect();
+            assert_eq!(seen.iter().map(|seen| seen.ahead).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 0]);
+            assert!(seen.iter().all(|seen| seen.waited() == seen.ahead), "{seen:?}");
+        })
     });
     assert_eq!(order.into_inner().unwrap(), [Room(0), Room(0), Alone, Room(1), Alone, Room(2)]);
 }
@@ -131,14 +153,16 @@ fn tickets_are_served_in_the_order_in_which_they_were_placed() {
 fn the_last_to_leave_hands_over() {
     let lock = RoomLock::new();
     let gone = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let (first, last) = (lock.enter(Room(0)), lock.enter(Room(0)));
-        let waits = waiter(scope, &lock, Alone, &[(Alone, 1)], || assert!(gone.load(SeqCst)));
-        drop(first);
-        assert_eq!(lock.tickets(), [(Alone, 1)]);
-        gone.store(true, SeqCst);
-        drop(last);
-        waits.join().unwrap();
+    in_time(|| {
+        thread::scope(|scope| {
+            let (first, last) = (lock.enter(Room(0)), lock.enter(Room(0)));
+            let waits = waiter(scope, &lock, Alone, &[(Alone, 1)], || assert!(gone.load(SeqCst)));
+            drop(first);
+            assert_eq!(lock.tickets(), [(Alone, 1)]);
+            gone.store(true, SeqCst);
+            drop(last);
+            waits.join().unwrap();
+        })
     });
 }
 
@@ -146,15 +170,17 @@ fn the_last_to_leave_hands_over() {
 #[test]
 fn who_panics_inside_leaves_and_the_lock_goes_on() {
     let lock = RoomLock::new();
-    thread::scope(|scope| {
-        let alone = lock.enter(Alone);
-        let panics = waiter(scope, &lock, Room(0), &[(Room(0), 1)], || ());
-        let inside = catch_unwind(AssertUnwindSafe(|| {
-            let _alone = alone;
-            std::panic::resume_unwind(Box::new("inside"));
-        }));
-        assert!(inside.is_err());
-        panics.join().unwrap();
+    in_time(|| {
+        thread::scope(|scope| {
+            let alone = lock.enter(Alone);
+            let panics = waiter(scope, &lock, Room(0), &[(Room(0), 1)], || ());
+            let inside = catch_unwind(AssertUnwindSafe(|| {
+                let _alone = alone;
+                std::panic::resume_unwind(Box::new("inside"));
+            }));
+            assert!(inside.is_err());
+            panics.join().unwrap();
+        })
     });
     assert!(lock.try_enter(Alone).is_some());
 }
@@ -279,27 +305,33 @@ impl House {
 /// whether the queue is empty, and if tickets are put in front.
 #[test]
 fn nobody_starves_in_a_constant_stream_of_any_kind() {
-    const VISITS: usize = 200;
+    const VISITS: usize = 100;
     let kinds = [Room(0), Room(1), Alone];
     for streams in [&kinds[..1], &kinds[1..2], &kinds[2..], &kinds[..2], &kinds[..]] {
         for waits in kinds {
             let (lock, house, ended) = (RoomLock::new(), House::default(), AtomicBool::new(false));
             let rooms_alone = waits != Alone && !streams.contains(&Alone);
-            let most = thread::scope(|scope| {
-                for number in 0..4 {
-                    let (lock, house, ended) = (&lock, &house, &ended);
-                    let entry = streams[number % streams.len()];
-                    scope.spawn(move || {
-                        while !ended.load(Relaxed) {
-                            let seen = house.visit(lock, entry);
-                            assert!(!rooms_alone || seen.ahead <= 1, "two rooms, and {seen:?}");
-                        }
-                    });
-                }
-                let waiter = scope.spawn(|| (0..VISITS).map(|_| house.visit(&lock, waits).ahead).max());
-                let most = waiter.join();
-                ended.store(true, Relaxed);
-                most
+            let most = in_time(|| {
+                thread::scope(|scope| {
+                    for number in 0..4 {
+                        let (lock, house, ended) = (&lock, &house, &ended);
+                        let entry = streams[number % streams.len()];
+                        scope.spawn(move || {
+                            // It ends by itself only if the waiter starves, which then sees how long that took.
+                            for _ in 0..500_000 {
+                                if ended.load(Relaxed) {
+                                    break;
+                                }
+                                let seen = house.visit(lock, entry);
+                                assert!(!rooms_alone || seen.ahead <= 1, "two rooms, and {seen:?}");
+                            }
+                        });
+                    }
+                    let waiter = scope.spawn(|| (0..VISITS).map(|_| house.visit(&lock, waits).ahead).max());
+                    let most = waiter.join();
+                    ended.store(true, Relaxed);
+                    most
+                })
             });
             let most = most.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).unwrap();
             // Of those in front, each thread of the stream holds one ticket at most.

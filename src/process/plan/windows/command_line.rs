@@ -43,14 +43,36 @@ pub(crate) fn command_line(program: &[u16], arguments: &[Argument]) -> Result<Ve
     line.push(QUOTE);
     line.extend_from_slice(program);
     line.push(QUOTE);
+    push_arguments(&mut line, arguments)?;
+    finished(line)
+}
+
+/// The arguments without a program before them, quoted as on a command line; `None` where there are none.
+pub(crate) fn parameters(arguments: &[Argument]) -> Result<Option<Vec<u16>>, Flaw> {
+    let mut line = Vec::new();
+    push_arguments(&mut line, arguments)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    // The blank before the first.
+    line.remove(0);
+    finished(line).map(Some)
+}
+
+/// A blank and the argument, for each.
+fn push_arguments(line: &mut Vec<u16>, arguments: &[Argument]) -> Result<(), Flaw> {
     for (index, argument) in arguments.iter().enumerate() {
         line.push(SPACE);
         match argument {
             _ if argument.text().contains(&0) => return Err(Flaw::Argument(index, NUL)),
-            Argument::Regular(text) => push_escaped(&mut line, text),
+            Argument::Regular(text) => push_escaped(line, text),
             Argument::Raw(text) => line.extend_from_slice(text),
         }
     }
+    Ok(())
+}
+
+fn finished(mut line: Vec<u16>) -> Result<Vec<u16>, Flaw> {
     if line.len() > LONGEST {
         return Err(Flaw::CommandLine("it is longer than the 32,766 characters that Windows takes"));
     }

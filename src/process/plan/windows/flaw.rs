@@ -1,5 +1,7 @@
 //! Why a launch cannot be put into data.
 
+use crate::process::error::Stream;
+
 /// What was refused, and why. Nothing was started, and asking Windows would not have helped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
@@ -11,6 +13,14 @@ pub(crate) enum Flaw {
     CommandLine(&'static str),
     /// The environment variable of this name.
     Variable(Vec<u16>, &'static str),
+    /// The working directory.
+    Directory(&'static str),
+    /// This standard handle.
+    Stream(Stream, &'static str),
+    /// The handle that is passed under this value.
+    Passed(usize, &'static str),
+    /// A setting, or two that do not go together. The reason names them.
+    Setting(&'static str),
     /// The handle at this place among those given.
     Handle(usize, &'static str),
 }
@@ -23,6 +33,10 @@ impl Flaw {
             | Flaw::Argument(_, reason)
             | Flaw::CommandLine(reason)
             | Flaw::Variable(_, reason)
+            | Flaw::Directory(reason)
+            | Flaw::Stream(_, reason)
+            | Flaw::Passed(_, reason)
+            | Flaw::Setting(reason)
             | Flaw::Handle(_, reason) => reason,
         }
     }

@@ -10,13 +10,17 @@ mod crt;
 pub(crate) mod environment;
 pub(crate) mod flaw;
 pub(crate) mod handle_list;
+pub(crate) mod logon;
 #[cfg(windows)]
 mod resolve;
 pub(crate) mod search;
+pub(crate) mod secret;
+pub(crate) mod shell;
 mod source;
+pub(crate) mod together;
 
 #[cfg(windows)]
-pub(crate) use resolve::{Parent, Plan};
+pub(crate) use resolve::{Parent, Plan, arguments, refused};
 #[cfg(windows)]
 pub(crate) use source::Source;
 

@@ -1,20 +1,23 @@
 //! The plan of a launch on Windows.
 
-use std::ffi::{OsStr, OsString};
-use std::os::windows::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::io;
+use std::os::windows::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 use super::command_line::Argument;
 use super::environment::Change;
 use super::flaw::{Flaw, NUL};
 use super::handle_list::HandleList;
+use super::logon::{self, Logon};
 use super::search::Places;
 use super::source::{Source, room};
-use super::{batch, command_line, environment, search, units};
-use crate::process::command::{Command, PassedHandle};
+use super::{batch, command_line, environment, search, together, units};
+use crate::process::command::{Command, PassedHandle, WindowStyle};
 use crate::process::error::{Cause, LaunchError, Object, Step};
 use crate::process::inherit::Inherit;
 use crate::room_lock::Entry;
+use crate::windows::wide;
 
 /// What the parent brings to one launch.
 pub(crate) struct Parent {
@@ -29,6 +32,8 @@ pub(crate) struct Parent {
     pub(crate) variables: fn() -> std::env::VarsOs,
     /// Whether there is a file at a path, which ends in a NUL.
     pub(crate) is_file: fn(&[u16]) -> bool,
+    /// A path that does not depend on the working directory.
+    pub(crate) absolute: fn(&Path) -> io::Result<PathBuf>,
     /// A path in the form that works whatever its length; both end in a NUL.
     pub(crate) any_length: fn(&[u16]) -> Vec<u16>,
 }
@@ -54,22 +59,16 @@ pub(crate) struct Plan {
     pub(crate) window: Option<u16>,
     pub(crate) kill_on_parent_exit: bool,
     pub(crate) kill_tree: bool,
+    /// `None`: the child is who this process is.
+    pub(crate) logon: Option<Logon>,
 }
 
 impl Plan {
     /// Resolves a command against the parent that launches it.
     pub(crate) fn resolve(command: &Command, parent: &Parent) -> Result<Plan, LaunchError> {
-        let fail = |object, cause| LaunchError::new(Step::Resolve, command.get_program(), object, cause);
-        let refuse = |flaw: Flaw| {
-            let why = flaw.reason();
-            let object = match flaw {
-                Flaw::Program(_) => Object::Program(command.get_program().into()),
-                Flaw::Argument(index, _) => Object::Argument(index),
-                Flaw::Variable(name, _) => Object::Variable(OsString::from_wide(&name)),
-                Flaw::CommandLine(_) | Flaw::Handle(..) => Object::Launch,
-            };
-            fail(object, Cause::Invalid(why))
-        };
+        let refuse = |flaw| refused(command, flaw);
+        together::with_user_name(&command.asked()).map_err(refuse)?;
+        let logon = command.settings.logon().map_err(refuse)?;
 
         let changes: Vec<Change> = command
             .variables
@@ -98,19 +97,7 @@ impl Plan {
                 )
             })?;
 
-        let arguments: Vec<Argument> = command
-            .args
-            .iter()
-            .enumerate()
-            .map(|(index, text)| {
-                let text = wide(text);
-                if command.settings.raw.contains(&index) {
-                    Argument::Raw(text)
-                } else {
-                    Argument::Regular(text)
-                }
-            })
-            .collect();
+        let arguments = arguments(command);
         let (application, command_line) = if batch::is_batch_file(found.path()) {
             let interpreter = [parent.system, &units(br"\cmd.exe"), &[0]].concat();
             (interpreter, batch::command_line(found.path(), &arguments).map_err(refuse)?)
@@ -118,6 +105,10 @@ impl Plan {
             let application = (parent.any_length)(found.terminated());
             (application, command_line::command_line(&program, &arguments).map_err(refuse)?)
         };
+
+        if logon.is_some() {
+            logon::check_command_line(&command_line).map_err(refuse)?;
+        }
 
         let variables = || (parent.variables)().map(|(name, value)| (wide(&name), wide(&value)));
         let environment = if changes.is_empty() && !command.clear_environment {
@@ -129,9 +120,11 @@ impl Plan {
         let directory = match &command.directory {
             None => None,
             Some(directory) => {
-                let mut units = wide(directory.as_os_str());
+                // A service logs the user on, whose directory is another.
+                let full = if logon.is_some() { (parent.absolute)(directory).ok() } else { None };
+                let mut units = wide(full.as_deref().unwrap_or(directory).as_os_str());
                 if units.contains(&0) {
-                    return Err(fail(Object::Directory(directory.clone()), Cause::Invalid(NUL)));
+                    return Err(refuse(Flaw::Directory(NUL)));
                 }
                 units.push(0);
                 Some(units)
@@ -149,9 +142,10 @@ impl Plan {
             inherit: command.inherit,
             flags: command.settings.creation_flags(),
             suspended: command.settings.suspended,
-            window: None,
+            window: command.window.map(WindowStyle::show),
             kill_on_parent_exit: command.settings.kill_on_parent_exit,
             kill_tree: command.settings.kill_tree,
+            logon,
         })
     }
 
@@ -175,6 +169,26 @@ impl Plan {
 
 const ERROR_FILE_NOT_FOUND: i32 = windows_sys::Win32::Foundation::ERROR_FILE_NOT_FOUND as i32;
 
-fn wide(string: &OsStr) -> Vec<u16> {
-    string.encode_wide().collect()
+/// The arguments of a command.
+pub(crate) fn arguments(command: &Command) -> Vec<Argument> {
+    let argument = |(index, text): (usize, &OsString)| {
+        let text = wide(text);
+        if command.settings.raw.contains(&index) { Argument::Raw(text) } else { Argument::Regular(text) }
+    };
+    command.args.iter().enumerate().map(argument).collect()
+}
+
+/// The error of a command with a flaw.
+pub(crate) fn refused(command: &Command, flaw: Flaw) -> LaunchError {
+    let why = flaw.reason();
+    let object = match flaw {
+        Flaw::Program(_) => Object::Program(command.get_program().into()),
+        Flaw::Argument(index, _) => Object::Argument(index),
+        Flaw::Variable(name, _) => Object::Variable(OsString::from_wide(&name)),
+        Flaw::Directory(_) => Object::Directory(command.directory.clone().unwrap_or_default()),
+        Flaw::Stream(stream, _) => Object::Stream(stream),
+        Flaw::Passed(value, _) => Object::Handle(value),
+        Flaw::CommandLine(_) | Flaw::Setting(_) | Flaw::Handle(..) => Object::Launch,
+    };
+    LaunchError::new(Step::Resolve, command.get_program(), object, Cause::Invalid(why))
 }

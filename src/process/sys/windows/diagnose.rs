@@ -1,6 +1,9 @@
 //! From a launcher's bare failure to an error that names its object. Runs only after a failure, so it may look at
 //! the file system.
 
+use std::io;
+use std::path::PathBuf;
+
 use windows_sys::Win32::Foundation::{
     ERROR_DIRECTORY, ERROR_FILE_NOT_FOUND, ERROR_INVALID_NAME, ERROR_PATH_NOT_FOUND,
 };
@@ -18,17 +21,43 @@ pub(crate) fn explain(command: &Command, plan: &Plan, failure: Failure) -> Launc
             Some(stream) => Object::Stream(*stream),
             None => plan.passed.get(failure.index - 3).map_or(Object::Launch, |value| Object::Handle(*value)),
         },
-        Step::Execute => match &command.directory {
-            // The system has one call for both, and its error may mean either.
-            Some(directory) if is_about_a_name(error) && !directory.is_dir() => {
+        Step::Execute => match unusable_directory(command, error) {
+            Some(directory) => {
                 step = Step::WorkingDirectory;
-                Object::Directory(directory.clone())
+                Object::Directory(directory)
             }
-            _ => Object::Program(plan.program.clone()),
+            // Who is to be logged on may not enter the directory that this process is in.
+            None if plan.logon.is_some()
+                && command.directory.is_none()
+                && error as u32 == ERROR_DIRECTORY =>
+            {
+                step = Step::WorkingDirectory;
+                Object::Directory(std::env::current_dir().unwrap_or_default())
+            }
+            None => Object::Program(plan.program.clone()),
         },
         _ => Object::Launch,
     };
     LaunchError::new(step, command.get_program(), object, Cause::Os(error))
+}
+
+/// The error of a launch by the shell.
+pub(crate) fn explain_shell_execute(command: &Command, error: io::Error) -> LaunchError {
+    let Some(number) = error.raw_os_error() else {
+        let cause = Cause::Kept(error.kind(), error.to_string());
+        return LaunchError::new(Step::Execute, command.get_program(), Object::Launch, cause);
+    };
+    let (step, object) = match unusable_directory(command, number) {
+        Some(directory) => (Step::WorkingDirectory, Object::Directory(directory)),
+        None => (Step::Execute, Object::Program(command.get_program().into())),
+    };
+    LaunchError::new(step, command.get_program(), object, Cause::Os(number))
+}
+
+/// The working directory, if that is what an error is about: the system has one call for it and for the program.
+fn unusable_directory(command: &Command, error: i32) -> Option<PathBuf> {
+    let directory = command.directory.as_ref()?;
+    (is_about_a_name(error) && !directory.is_dir()).then(|| directory.clone())
 }
 
 fn is_about_a_name(error: i32) -> bool {

@@ -23,6 +23,7 @@
 //! * With nothing to pass there is no list, and `bInheritHandles` is `FALSE`: an empty list is an error on Windows, and
 //!   means "everything" to Wine. The other rules for a list are [`HandleList`](crate::process::plan)'s.
 //! * `STARTF_USESTDHANDLES` is set if any standard handle is there.
+//! * A child of another user is made by another call, which takes no attributes: `logon.rs` of this folder.
 //!
 //! # References
 //! * [`CreateProcessW`](https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw),
@@ -34,13 +35,13 @@ use std::ptr::null;
 use windows_sys::Win32::Foundation::{ERROR_INVALID_HANDLE, FALSE, HANDLE, TRUE};
 use windows_sys::Win32::System::Threading::{
     CREATE_SUSPENDED, CREATE_UNICODE_ENVIRONMENT, CreateProcessW, EXTENDED_STARTUPINFO_PRESENT,
-    PROCESS_INFORMATION, STARTF_USESHOWWINDOW, STARTF_USESTDHANDLES, STARTUPINFOEXW,
+    PROCESS_INFORMATION, STARTF_USESHOWWINDOW, STARTF_USESTDHANDLES, STARTUPINFOEXW, STARTUPINFOW,
 };
 
 use super::attributes::Attributes;
 use super::inheritable::{Inheritable, is_lent};
-use super::job;
 use super::pid::Pid;
+use super::{job, logon};
 use crate::process::error::Step;
 use crate::process::inherit::Inherit;
 use crate::process::plan::Plan;
@@ -96,13 +97,32 @@ pub(crate) fn launch(plan: &Plan) -> Result<Launched, Failure> {
     let handles: Vec<HANDLE> =
         list.iter().flat_map(|list| list.values()).map(|&value| value as HANDLE).collect();
     let inherits = plan.inherit == Inherit::All || !handles.is_empty();
-    let mut attributes = Attributes::new(&handles, &jobs).map_err(fail(Step::Attributes, 0))?;
 
     injected(Step::Execute)?;
-    let (process, thread, id) =
-        create(plan, streams, inherits, &mut attributes).map_err(fail(Step::Execute, 0))?;
+    let (process, thread, id) = match &plan.logon {
+        Some(user) => logon::create(plan, user, &startup(plan, streams), &jobs)
+            .map_err(|(step, error)| fail(step, 0)(error))?,
+        None => {
+            let mut attributes = Attributes::new(&handles, &jobs).map_err(fail(Step::Attributes, 0))?;
+            create(plan, streams, inherits, &mut attributes).map_err(fail(Step::Execute, 0))?
+        }
+    };
     let thread = plan.suspended.then_some(thread);
     Ok(Launched { pid: Pid::new(process, id, thread, tree) })
+}
+
+/// The standard handles, and how the first window is to be shown.
+fn startup(plan: &Plan, streams: [usize; 3]) -> STARTUPINFOW {
+    let mut startup = STARTUPINFOW { cb: size_of::<STARTUPINFOW>() as u32, ..STARTUPINFOW::default() };
+    if streams.iter().any(|&value| value != 0) {
+        startup.dwFlags |= STARTF_USESTDHANDLES;
+        [startup.hStdInput, startup.hStdOutput, startup.hStdError] = streams.map(|value| value as HANDLE);
+    }
+    if let Some(window) = plan.window {
+        startup.dwFlags |= STARTF_USESHOWWINDOW;
+        startup.wShowWindow = window;
+    }
+    startup
 }
 
 fn create(
@@ -111,18 +131,9 @@ fn create(
     inherits: bool,
     attributes: &mut Attributes<'_>,
 ) -> Result<(OwnedHandle, OwnedHandle, u32), u32> {
-    let mut startup = STARTUPINFOEXW::default();
+    let mut startup = STARTUPINFOEXW { StartupInfo: startup(plan, streams), ..STARTUPINFOEXW::default() };
     startup.StartupInfo.cb = size_of_val(&startup) as u32;
     startup.lpAttributeList = attributes.as_ptr();
-    if streams.iter().any(|&value| value != 0) {
-        startup.StartupInfo.dwFlags |= STARTF_USESTDHANDLES;
-        [startup.StartupInfo.hStdInput, startup.StartupInfo.hStdOutput, startup.StartupInfo.hStdError] =
-            streams.map(|value| value as HANDLE);
-    }
-    if let Some(window) = plan.window {
-        startup.StartupInfo.dwFlags |= STARTF_USESHOWWINDOW;
-        startup.StartupInfo.wShowWindow = window;
-    }
     let flags = plan.flags
         | EXTENDED_STARTUPINFO_PRESENT
         | CREATE_UNICODE_ENVIRONMENT

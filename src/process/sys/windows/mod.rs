@@ -8,15 +8,17 @@ mod handles;
 mod inheritable;
 mod job;
 mod launch;
+mod logon;
 mod pid;
 mod pipe_end;
 mod relay;
+mod shell;
 mod surroundings;
 
 pub(crate) use std::os::windows::io::{AsHandle, OwnedHandle as Handle};
 
 pub(crate) use crate::process::plan::Source;
-pub(crate) use diagnose::explain;
+pub(crate) use diagnose::{explain, explain_shell_execute};
 pub(crate) use drain::drain_both;
 pub(crate) use exit::{Registration, on_exit};
 pub(crate) use handles::{
@@ -26,6 +28,7 @@ pub(crate) use launch::{Launched, launch};
 pub(crate) use pid::Pid;
 pub(crate) use pipe_end::{PipeEnd as ReadEnd, PipeEnd as WriteEnd};
 pub(crate) use relay::{Relay, relay};
+pub(crate) use shell::shell_execute;
 pub(crate) use surroundings::parent;
 
 /// Launches on Windows are flat in the number of open handles as they are.

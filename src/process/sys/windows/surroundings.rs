@@ -23,6 +23,7 @@ pub(crate) fn parent(streams: [Source; 3]) -> Parent {
         path: || std::env::var_os("PATH"),
         variables: std::env::vars_os,
         is_file,
+        absolute: |path| std::path::absolute(path),
         any_length,
     }
 }
