@@ -1,24 +1,29 @@
 //! Engines: their threads come and go, survive what the system refuses, keep out of the program's signals, and are
 //! accounted for.
-#![cfg(target_os = "linux")]
 
 use haft::engine::{Engine, Stats};
+#[cfg(target_os = "linux")]
 use haft::fs::OpenOptions;
-use haft_tests::files::{
-    Fault, HeldWorkers, block_on, ends_within, file_with, pattern, poll, pool_engine, signals_of,
-    takes_nowait, threads_named,
-};
-use haft_tests::{eventually, is_root, isolated, on_a_thread, refuse, skip, watchdog};
+#[cfg(target_os = "linux")]
+use haft_tests::files::{Fault, ends_within, poll, signals_of, takes_nowait, threads_named};
+use haft_tests::files::{HeldWorkers, block_on, file_with, pattern, pool_engine};
+#[cfg(target_os = "linux")]
+use haft_tests::{eventually, is_root, isolated, on_a_thread, refuse};
+use haft_tests::{skip, watchdog};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::thread;
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
 const SOON: Duration = Duration::from_secs(5);
 
+#[cfg(target_os = "linux")]
 fn workers() -> usize {
     threads_named("haft-io").len()
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn no_thread_starts_before_an_operation_needs_one() {
     isolated!({
@@ -34,6 +39,7 @@ fn no_thread_starts_before_an_operation_needs_one() {
 }
 
 // Fails when Lease::drop (engine/mod.rs) does not shut the pool down.
+#[cfg(target_os = "linux")]
 #[test]
 fn threads_end_when_the_last_file_and_the_last_clone_are_gone() {
     isolated!({
@@ -73,6 +79,7 @@ fn the_default_engine_is_one_and_the_same() {
 }
 
 // What waits when the limit of threads is reached waits for its turn.
+#[cfg(target_os = "linux")]
 #[test]
 fn no_more_threads_than_asked_for() {
     isolated!({
@@ -99,6 +106,7 @@ fn no_more_threads_than_asked_for() {
 // A handler of the program must not run on a worker, and no operation ends early for a signal. 32 and 33 are the C
 // library's: with them blocked, setuid() in another thread hangs. Fails when `start` (engine/thread.rs) leaves the
 // mask alone.
+#[cfg(target_os = "linux")]
 #[test]
 fn workers_have_all_signals_blocked_but_the_c_librarys() {
     isolated!({
@@ -126,6 +134,7 @@ fn workers_have_all_signals_blocked_but_the_c_librarys() {
 }
 
 /// Has a thread, which cannot start any, do some operations.
+#[cfg(target_os = "linux")]
 fn operations_without_new_threads(engine: &Engine) {
     let folder = tempfile::tempdir().unwrap();
     let file = file_with(engine, folder.path(), &pattern(3, 8192));
@@ -143,9 +152,11 @@ fn operations_without_new_threads(engine: &Engine) {
 }
 
 /// What the C library starts threads with.
+#[cfg(target_os = "linux")]
 const THREADS: [libc::c_long; 2] = [libc::SYS_clone3, libc::SYS_clone];
 
 // tokio#8406. Fails when Pool::start (engine/pool.rs) leaves what waits to a worker that is not there.
+#[cfg(target_os = "linux")]
 #[test]
 fn operations_happen_where_no_thread_can_be_started() {
     isolated!({
@@ -169,6 +180,7 @@ fn operations_happen_where_no_thread_can_be_started() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn operations_happen_at_the_limit_of_the_users_threads() {
     isolated!({
@@ -197,6 +209,7 @@ fn operations_happen_at_the_limit_of_the_users_threads() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn operations_happen_where_memory_for_a_thread_is_lacking() {
     isolated!({
@@ -223,6 +236,7 @@ fn operations_happen_where_memory_for_a_thread_is_lacking() {
 
 // A thread that has to do an operation itself holds nothing up meanwhile. Fails when Pool::start (engine/pool.rs) runs
 // it with the lock held: `while let Some(cell) = self.pop(&mut lock(&self.state))` keeps the guard for the body.
+#[cfg(target_os = "linux")]
 #[test]
 fn without_threads_an_operation_under_way_holds_nobody_up() {
     isolated!({
@@ -288,6 +302,7 @@ fn no_wake_up_is_lost() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn counters_add_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -412,6 +427,7 @@ fn operations_in_a_thread_that_is_ending() {
 
 // A loop of inline hits never waits, and would keep a current-thread executor to itself. Fails when `attempt`
 // (engine/inline.rs) never returns Attempt::Yield.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_loop_of_inline_hits_lets_a_second_task_run() {
     watchdog!();
@@ -458,6 +474,31 @@ fn a_loop_of_inline_hits_lets_a_second_task_run() {
             assert!(turns.load(Relaxed) >= least, "{} turns beside reads of {len}", turns.load(Relaxed));
         }
     }
+}
+
+#[cfg(windows)]
+#[test]
+fn what_the_system_refuses() {
+    skip!("signals, limits on threads and memory, and reads from the page cache alone are Linux's");
+}
+
+// Threads start with the first operation that needs one, and end with the engine.
+#[cfg(windows)]
+#[test]
+fn threads_come_when_they_are_needed() {
+    watchdog!();
+    let folder = tempfile::tempdir().unwrap();
+    let engine = pool_engine(4);
+    let file = file_with(&engine, folder.path(), &pattern(1, 4096));
+    assert_eq!(engine.stats().threads, 0);
+    block_on(file.len_async()).unwrap();
+    assert_eq!(engine.stats().threads, 1);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..200).for_each(|_| assert_eq!(block_on(file.len_async()).unwrap(), 4096)));
+        }
+    });
+    assert!(engine.stats().threads <= 4, "{:?}", engine.stats());
 }
 
 // Several engines in one process keep their work and their counts apart.

@@ -1,12 +1,11 @@
 //! Any executor drives the file half, and none is needed: the same scenario under each, inline and through the pool.
-#![cfg(target_os = "linux")]
 
 use haft::engine::{Engine, Stats};
 use haft::fs::{
     File, IoBuf, Len, OpError, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt,
     WriteAt,
 };
-use haft_tests::files::{Count, HeldWorkers, block_on, file_with, pattern, pool_engine, spin_on};
+use haft_tests::files::{Count, HeldWorkers, block_on, file_with, kinds, pattern, pool_engine, spin_on};
 use haft_tests::{eventually, watchdog};
 use std::future::{poll_fn, ready};
 use std::io::ErrorKind;
@@ -81,12 +80,15 @@ async fn scenario(file: File) {
     assert_eq!(file.read_at_async(vec![0; 4], 0).await.unwrap(), (1, vec![2, 0, 0, 0]));
 }
 
-/// Has `run` drive the scenario on files of either kind of engine.
+/// Has `run` drive the scenario on files of either kind of engine, by every kind of handle.
 fn under(run: impl Fn(File)) {
     for engine in [Engine::default(), Engine::builder().build(), pool_engine(1), pool_engine(4)] {
         let folder = tempfile::tempdir().unwrap();
-        for _ in 0..5 {
-            run(file_with(&engine, folder.path(), b""));
+        for (n, (_, mut options)) in kinds().enumerate() {
+            let path = folder.path().join(format!("{n}"));
+            for _ in 0..5 {
+                run(options.engine(&engine).open(&path).unwrap());
+            }
         }
     }
 }

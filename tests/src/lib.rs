@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 pub mod battery;
-#[cfg(target_os = "linux")]
 pub mod files;
 #[cfg(unix)]
 mod unix;
