@@ -30,6 +30,8 @@ stage() {
 finish() {
     echo
     echo "=== skipped, each with its reason"
+    # Programs under Wine may end their lines as Windows does.
+    sed -i 's/\r$//' "$log"
     grep -ao 'skipped: [a-z].*' "$log" | sort | uniq -c
     local passed failures skipped
     passed=$(grep -a '^test result: ' "$log" | sed 's/.* \([0-9]*\) passed.*/\1/' | paste -sd+ | bc)

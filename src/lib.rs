@@ -112,7 +112,19 @@
 //!
 //! # Systems
 //!
-//! Linux. Windows follows.
+//! * **Linux**, from 4.x on; developed and tested on x86-64.
+//! * **Windows**, from 10 on, as Rust's own targets for it. The suites run under Wine 8 whenever the whole check does, as built
+//!   for `x86_64-pc-windows-gnu`; for `x86_64-pc-windows-msvc` the types are checked. haft has not run on a real Windows machine
+//!   yet. Where Wine lets pass what Windows refuses, the code itself insists on Windows' rule.
+//!
+//! Other systems are refused at compile time. What one system alone has is in the documentation that is made for that
+//! system (`cargo doc --target …`). What differs in kind:
+//!
+//! | | Linux | Windows |
+//! |---|---|---|
+//! | what was passed is in the child | under the number that it has here, or any other (`map_fd`) | under a value of its own, which `pass` returns |
+//! | launches wait for each other | never | only where one of them has [`Inherit::All`](process::Inherit::All) |
+//! | async reads | from memory on the calling thread, else on a thread of the engine | by the system, on a file opened as [`asynchronous`](fs::OpenOptions::asynchronous); else on a thread of the engine |
 
 #![deny(missing_docs)]
 #![warn(rust_2018_idioms)]

@@ -2,7 +2,7 @@
 //!
 //! A [`File`] reads and writes at offsets that the caller names; it has no cursor, so any number of threads and
 //! tasks use one `File`, or its clones, at the same time. Each method comes twice. The sync one borrows a
-//! buffer and is one system call, as in [`std::os::unix::fs::FileExt`]. The async one takes the buffer by
+//! buffer and is one system call, as in std's `FileExt`. The async one takes the buffer by
 //! value, because the system may still write to it when the future is dropped, and gives it back with the
 //! result. Any executor can drive it, or none.
 //!

@@ -45,7 +45,7 @@
 //! # Systems
 //! * Linux, from 4.x on; each newer facility (`clone3`, `close_range`, pidfds) has a fallback where a kernel lacks it or
 //!   a sandbox refuses it.
-//! * Windows, from 8 on. A child gets its standard handles and those that were passed by a list
+//! * Windows, from 10 on. A child gets its standard handles and those that were passed by a list
 //!   (`PROC_THREAD_ATTRIBUTE_HANDLE_LIST`). Launches that must not overlap are kept apart by a
 //!   [lock](crate::room_lock) that others go through together; what is outside of haft does not know of it.
 

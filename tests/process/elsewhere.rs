@@ -20,6 +20,4 @@ elsewhere! {
     fallbacks: "the calls that a launch needs are there since Windows Vista, and no profile refuses them";
     many_files: "a child gets a handle table of its own, not a copy of its parent's";
     signals: "Windows has no signals, masks or dispositions";
-    standard_handles: "a child's standard handles are values in its parameters, not numbers that one handle can take \
-                       from another";
 }

@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::PathBuf;
+#[cfg(not(windows))]
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+
+// A process that std launches there inherits what haft has made inheritable for another test's child at that moment.
+#[cfg(windows)]
+use haft::process::{Command, Stdio};
 
 #[cfg(target_os = "linux")]
 pub mod battery;

@@ -138,6 +138,12 @@ pub fn state_of(pid: i32) -> Option<(char, i32)> {
     Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
 }
 
+/// Ends a process by its number: one that this process has started, or a child of such a one.
+pub fn kill(process: u32) {
+    // SAFETY: takes numbers.
+    unsafe { libc::kill(process as i32, libc::SIGKILL) };
+}
+
 /// The processor time that this process has used so far.
 pub fn cpu_time() -> std::time::Duration {
     // SAFETY: the structure is ours.

@@ -177,9 +177,8 @@ impl Command {
     ///
     /// ```
     /// use haft::process::Command;
-    /// use std::io::Read;
     ///
-    /// let (mut reader, writer) = std::io::pipe()?;
+    /// let (reader, writer) = std::io::pipe()?;
     /// let mut command = Command::new("child.exe");
     /// let value = command.pass(&writer)?;
     /// command.arg(value.to_string()); // the child uses that handle

@@ -383,7 +383,7 @@ mod system {
 #[cfg(windows)]
 mod system {
     use super::*;
-    use haft_tests::look;
+    use haft_tests::{Handle, look, own_handles};
     use std::os::windows::io::{FromRawHandle, FromRawSocket};
     use std::ptr::{null_mut, with_exposed_provenance_mut};
     use windows_sys::Win32::Foundation::{WAIT_OBJECT_0, WAIT_TIMEOUT};
@@ -415,6 +415,15 @@ mod system {
                 let value = value.to_string_lossy().parse().unwrap_or(0);
                 let _ = writeln!(report, "{}", describe(value));
             }),
+            // all-handles: the same of every handle that is open.
+            "all-handles" => own_handles().iter().for_each(|handle| {
+                let _ = writeln!(report, "{handle}");
+            }),
+            // pipes: exits with the number of pipe ends that are open, so that hundreds of children can be asked.
+            "pipes" => {
+                let is_pipe = |handle: &&Handle| handle.kind == "File" && handle.about.starts_with("pipe");
+                return own_handles().iter().filter(is_pipe).count() as i32;
+            }
             // std: the same of the three standard handles, each line with its stream in front.
             "std" => {
                 let streams = [

@@ -1,7 +1,7 @@
 //! How many handles a process has open, by kind. `GetProcessHandleCount` says 0 under Wine, so the kernel's table of
 //! all handles is asked, and every census first proves that the table shows a handle more.
 
-use super::look::{kind, look};
+use super::look::{Handle, kind, look};
 use std::collections::BTreeMap;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::ptr::null_mut;
@@ -63,6 +63,11 @@ pub fn handles_of(process: u32) -> BTreeMap<usize, String> {
         (false, None) => None,
     };
     values(process).into_iter().map(|value| (value, kind_of(value).unwrap_or_else(|| "?".into()))).collect()
+}
+
+/// Every open handle of this process. What it has as a standard handle is among them.
+pub fn own_handles() -> Vec<Handle> {
+    values(std::process::id()).into_iter().filter_map(look).collect()
 }
 
 fn open(process: u32) -> Option<OwnedHandle> {
@@ -153,8 +158,7 @@ impl Census {
         if crate::eventually(Duration::from_secs(5), within) {
             return;
         }
-        let open: Vec<_> =
-            values(std::process::id()).into_iter().filter_map(look).map(|h| h.to_string()).collect();
+        let open: Vec<_> = own_handles().iter().map(Handle::to_string).collect();
         panic!("handles more: {:?} of {open:#?}", self.more());
     }
 }

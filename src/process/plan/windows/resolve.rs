@@ -30,8 +30,8 @@ pub(crate) struct Parent {
     pub(crate) path: fn() -> Option<OsString>,
     /// Asked for only where the child gets another environment.
     pub(crate) variables: fn() -> std::env::VarsOs,
-    /// Whether there is a file at a path, which ends in a NUL.
-    pub(crate) is_file: fn(&[u16]) -> bool,
+    /// Whether there is anything at a path, which ends in a NUL.
+    pub(crate) exists: fn(&[u16]) -> bool,
     /// A path that does not depend on the working directory.
     pub(crate) absolute: fn(&Path) -> io::Result<PathBuf>,
     /// A path in the form that works whatever its length; both end in a NUL.
@@ -87,7 +87,7 @@ impl Plan {
         let candidates = search::candidates(&program, &places).map_err(refuse)?;
         let found = candidates
             .iter()
-            .find(|candidate| !candidate.must_exist || (parent.is_file)(candidate.terminated()))
+            .find(|candidate| !candidate.must_exist || (parent.exists)(candidate.terminated()))
             .ok_or_else(|| {
                 LaunchError::new(
                     Step::Execute,

@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::os::windows::ffi::{OsStrExt, OsStringExt};
 use std::sync::OnceLock;
 
-use windows_sys::Win32::Storage::FileSystem::{
-    FILE_ATTRIBUTE_DIRECTORY, GetFileAttributesW, INVALID_FILE_ATTRIBUTES,
-};
+use windows_sys::Win32::Storage::FileSystem::{GetFileAttributesW, INVALID_FILE_ATTRIBUTES};
 use windows_sys::Win32::System::SystemInformation::{GetSystemDirectoryW, GetWindowsDirectoryW};
 
 use crate::process::plan::{Parent, Source};
@@ -22,7 +20,7 @@ pub(crate) fn parent(streams: [Source; 3]) -> Parent {
         windows,
         path: || std::env::var_os("PATH"),
         variables: std::env::vars_os,
-        is_file,
+        exists,
         absolute: |path| std::path::absolute(path),
         any_length,
     }
@@ -56,10 +54,10 @@ fn grown(call: impl Fn(*mut u16, u32) -> u32) -> Vec<u16> {
     }
 }
 
-fn is_file(path: &[u16]) -> bool {
+/// A directory counts, as it does for std: it ends the search, and `CreateProcessW` says what is wrong with it.
+fn exists(path: &[u16]) -> bool {
     // SAFETY: the path is terminated.
-    let attributes = unsafe { GetFileAttributesW(any_length(path).as_ptr()) };
-    attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY == 0
+    unsafe { GetFileAttributesW(any_length(path).as_ptr()) != INVALID_FILE_ATTRIBUTES }
 }
 
 fn any_length(path: &[u16]) -> Vec<u16> {

@@ -1,6 +1,6 @@
-//! Waiting: one status for each child, no zombies, no hang whoever else reaps, and no signal to a stranger.
-#![cfg(target_os = "linux")]
+//! On Linux: children are reaped, by whoever it may be, and have numbers that come again.
 
+use super::sleeper;
 use haft::process::{Child, Command, Stdio};
 use haft_tests::{
     Census, all_reaped, children, cpu_time, eventually, isolated, kid, skip, state_of, watchdog,
@@ -10,15 +10,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-fn sleeper() -> Child {
-    Command::new(kid!()).args(["sleep", "30000"]).spawn().unwrap()
-}
-
-/// Waits until the child has ended and is a zombie, without reaping it.
-fn ended(child: &Child) -> bool {
-    eventually(Duration::from_secs(10), || state_of(child.id() as i32).is_none_or(|s| s.0 == 'Z'))
-}
 
 // tokio#2685, dotnet#114847. Fails when dropping a Child does nothing.
 #[test]
@@ -42,30 +33,6 @@ fn dropped_children_leave_no_zombies() {
 }
 
 #[test]
-fn dropping_a_child_does_not_kill_it() {
-    watchdog!();
-    let mut child =
-        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let (mut into, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    drop(child);
-    std::thread::sleep(Duration::from_millis(30));
-    into.write_all(b"still there").unwrap();
-    drop(into);
-    let mut got = String::new();
-    from.read_to_string(&mut got).unwrap();
-    assert_eq!(got, "still there");
-}
-
-#[test]
-fn every_exit_code_is_told() {
-    watchdog!();
-    for code in (0..256).step_by(15) {
-        let status = Command::new(kid!()).args(["exit", &code.to_string()]).status().unwrap();
-        assert_eq!((status.code(), status.signal()), (Some(code), None));
-    }
-}
-
-#[test]
 fn a_child_ended_by_a_signal_says_which() {
     watchdog!();
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
@@ -75,31 +42,6 @@ fn a_child_ended_by_a_signal_says_which() {
         let status = child.wait().unwrap();
         assert_eq!((status.code(), status.signal()), (None, Some(signal)));
     }
-}
-
-#[test]
-fn try_wait_tells_without_waiting() {
-    watchdog!();
-    let mut child = sleeper();
-    let from = Instant::now();
-    assert!(child.try_wait().unwrap().is_none());
-    assert!(from.elapsed() < Duration::from_secs(5));
-    child.kill().unwrap();
-    assert!(eventually(Duration::from_secs(10), || child.try_wait().unwrap().is_some()));
-    assert_eq!(child.try_wait().unwrap().unwrap().signal(), Some(libc::SIGKILL));
-    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-}
-
-// go#13987, go#67641, rust#112423. Fails when kill does not look whether the child was reaped.
-#[test]
-fn kill_after_exit_is_ok() {
-    watchdog!();
-    let mut child = Command::new(kid!()).args(["exit", "3"]).spawn().unwrap();
-    assert!(ended(&child));
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(3), "the signal came too late to change it");
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
 // The same kind: after the wait the number may be a stranger's, and kill must not reach it.
@@ -263,68 +205,6 @@ fn a_thief_of_statuses_never_makes_a_launch_fail() {
     });
 }
 
-// rust#45572, assert_cmd#42: one poll loop must feed and drain at once.
-#[test]
-fn output_takes_a_mebibyte_from_both_streams() {
-    watchdog!();
-    let out = Command::new(kid!()).args(["flood", "1048576", "both"]).output().unwrap();
-    assert_eq!((out.status.code(), out.stdout.len(), out.stderr.len()), (Some(0), 1 << 20, 1 << 20));
-    let out = Command::new(kid!()).args(["flood", "1048576", "err"]).output().unwrap();
-    assert_eq!((out.stdout.len(), out.stderr.len()), (0, 1 << 20));
-}
-
-#[test]
-fn a_mebibyte_in_while_a_mebibyte_comes_out() {
-    watchdog!();
-    let mut child =
-        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let data: Vec<u8> = (0..1 << 20).map(|n: u32| ((n * 31) >> 3) as u8).collect();
-    let mut into = child.stdin.take().unwrap();
-    let writer = std::thread::spawn({
-        let data = data.clone();
-        move || into.write_all(&data)
-    });
-    let out = child.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    assert!(out.status.success());
-    assert_eq!(out.stdout, data);
-}
-
-#[test]
-fn wait_with_output_closes_the_input_first() {
-    watchdog!();
-    let child = Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    assert!(child.wait_with_output().unwrap().status.success());
-}
-
-#[test]
-fn wait_closes_the_input_first() {
-    watchdog!();
-    let mut child =
-        Command::new(kid!()).arg("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    assert!(child.wait().unwrap().success());
-}
-
-#[test]
-fn a_child_is_waited_for_on_another_thread() {
-    watchdog!();
-    let mut child = Command::new(kid!()).args(["exit-after", "30", "8"]).spawn().unwrap();
-    let status = std::thread::spawn(move || child.wait().unwrap()).join().unwrap();
-    assert_eq!(status.code(), Some(8));
-}
-
-#[test]
-fn waiting_takes_no_processor_time() {
-    watchdog!();
-    isolated!({
-        let mut child = Command::new(kid!()).args(["sleep", "600"]).spawn().unwrap();
-        let before = cpu_time();
-        assert!(child.wait().unwrap().success());
-        let used = cpu_time() - before;
-        assert!(used < Duration::from_millis(200), "{used:?} while waiting 600 ms");
-    });
-}
-
 /// Launches `kid traceable`, and once it says so runs `trace` on it from a process of its own.
 fn traced(milliseconds: &str, code: &str, hold: &str) -> Result<(Child, std::process::Child), String> {
     let mut child =
@@ -417,22 +297,6 @@ fn a_stopped_child_is_not_an_ended_one() {
     assert!(child.try_wait().unwrap().is_none());
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
-}
-
-#[test]
-fn many_children_end_in_any_order() {
-    watchdog!(120);
-    let mut children: Vec<(i32, Child)> = (0..60)
-        .map(|n| {
-            let code = n % 250;
-            let after = ((n * 37) % 60).to_string();
-            let c = Command::new(kid!()).args(["exit-after", &after, &code.to_string()]).spawn().unwrap();
-            (code, c)
-        })
-        .collect();
-    for (code, child) in &mut children {
-        assert_eq!(child.wait().unwrap().code(), Some(*code));
-    }
 }
 
 /// Drops a child that runs for a moment yet, so that the watcher has to reap it.

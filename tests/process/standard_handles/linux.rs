@@ -1,6 +1,4 @@
-//! A child gets exactly the standard handles that were asked for, whichever numbers they have in the parent and
-//! whichever of the low numbers are closed there.
-#![cfg(target_os = "linux")]
+//! On Linux: whichever numbers they have in the parent, and whichever of the low numbers are closed there.
 
 use haft::process::{Command, Inherit, Stdio};
 use haft_tests::{Dice, Id, id, id_of, isolated, open_descriptors};

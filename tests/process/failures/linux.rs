@@ -1,22 +1,12 @@
-//! Launches that fail: the error names the step and the object, and nothing is left behind, a thousand times over.
-#![cfg(target_os = "linux")]
+//! On Linux: each step made to fail by limits and filters.
+
+use super::{ROUNDS, full, leaks_nothing, rounds};
 
 use haft::process::{Command, LaunchError, Object, Stdio, Step};
 use haft_tests::{Census, hold, isolated, kid, kill_on, on_a_thread, refuse, skip, watchdog};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
-
-const ROUNDS: usize = 1000;
-
-/// A launch with something of everything in it: all streams piped, a handle passed, a folder set.
-fn full(shared: &File) -> Command {
-    let mut c = Command::new(kid!());
-    c.args(["exit", "0"]).env("HAFT_X", "y").current_dir("/");
-    c.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    c.pass(shared).unwrap();
-    c
-}
 
 fn raised_limit(soft: u64) -> u64 {
     // SAFETY: the structure is ours.
@@ -32,23 +22,12 @@ fn raised_limit(soft: u64) -> u64 {
 
 /// Makes `step` fail for real, over and over, and hands each error to `check`.
 /// `None`: there is no way to make this one fail without the library's help.
-fn provoke(
+pub(super) fn provoke(
     step: Step,
     shared: &File,
     check: &mut (dyn FnMut(std::io::Error) + Send),
 ) -> Option<Result<(), String>> {
-    let mut rounds = |make: &mut dyn FnMut() -> Command| {
-        for n in 0..ROUNDS {
-            let mut command = make();
-            // spawn, status and output in turn.
-            let result = match n % 3 {
-                0 => command.spawn().map(drop),
-                1 => command.status().map(drop),
-                _ => command.output().map(drop),
-            };
-            check(result.expect_err("this launch was to fail"));
-        }
-    };
+    let mut rounds = |make: &mut dyn FnMut() -> Command| rounds(make, check);
     // Refused on a thread of its own, and for what that thread starts.
     let mut filtered = |calls: &[libc::c_long], errno: i32, make: &mut (dyn FnMut() -> Command + Send)| {
         on_a_thread(|| {
@@ -132,127 +111,10 @@ fn provoke(
     }
 }
 
-fn step_of(e: &std::io::Error) -> Step {
-    LaunchError::of(e).unwrap_or_else(|| panic!("no launch error: {e:?}")).step()
-}
-
-/// All the rounds for one step, and that nothing is left of them.
-fn leaks_nothing(step: Step) -> Option<Result<(), String>> {
-    let shared = tempfile::tempfile().unwrap();
-    // What the library opens once and keeps, it has after this.
-    full(&shared).output().unwrap();
-    Command::new("/no such program").spawn().unwrap_err();
-    let census = Census::new();
-    let mut count = 0;
-    let how = provoke(step, &shared, &mut |e| {
-        count += 1;
-        assert_eq!(step_of(&e), step, "{e}");
-        assert_eq!(e.raw_os_error(), None);
-        assert!(!e.to_string().is_empty());
-    });
-    if let Some(Ok(())) = how {
-        assert_eq!(count, ROUNDS);
-    }
-    census.check();
-    census.check_none_lost();
-    // And the next launch is as good as the first.
-    assert!(full(&shared).output().unwrap().status.success());
-    how
-}
-
-macro_rules! steps {
-    ($($name:ident: $step:expr;)*) => {$(
-        // cpython#87474, cpython PR 151186. Fails when the path of this failure forgets to close or to reap.
-        #[test]
-        fn $name() {
-            watchdog!(200);
-            isolated!({
-                match leaks_nothing($step) {
-                    Some(Ok(())) => {}
-                    Some(Err(why)) => skip!("no filter can be set: {why}"),
-                    None => skip!("step {} is made to fail only inside the library, with --cfg haft_test", $step),
-                }
-            });
-        }
-    )*};
-}
-
 steps! {
-    a_launch_that_fails_at_resolve_leaves_nothing: Step::Resolve;
-    a_launch_that_fails_at_stdio_leaves_nothing: Step::Stdio;
     a_launch_that_fails_at_clone_leaves_nothing: Step::Clone;
-    a_launch_that_fails_at_the_working_directory_leaves_nothing: Step::WorkingDirectory;
     a_launch_that_fails_at_closing_leaves_nothing: Step::CloseDescriptors;
     a_launch_that_fails_at_moving_leaves_nothing: Step::MoveDescriptors;
-    a_launch_that_fails_at_exec_leaves_nothing: Step::Execute;
-}
-
-// Every step there is, made to fail inside the library: by an error, and by the child's death at that point.
-#[cfg(haft_test)]
-#[test]
-fn every_step_made_to_fail_leaves_nothing() {
-    /// Whether the child takes this step, and so can die of a signal at it.
-    fn in_the_child(step: Step) -> bool {
-        match step {
-            Step::Resolve
-            | Step::Stdio
-            | Step::Stack
-            | Step::Clone
-            | Step::Inheritable
-            | Step::Job
-            | Step::Attributes => false,
-            Step::Unshare
-            | Step::Signals
-            | Step::WorkingDirectory
-            | Step::CloseDescriptors
-            | Step::MoveDescriptors
-            | Step::SignalMask
-            | Step::Execute => true,
-        }
-    }
-    isolated!({
-        let shared = tempfile::tempfile().unwrap();
-        let wish = |what: Option<(Step, i32)>| {
-            // SAFETY: this process runs this one test, and no other thread while this is changed.
-            unsafe {
-                match what {
-                    Some((step, how)) => std::env::set_var("HAFT_FAIL", format!("{}:{how}", step.name())),
-                    None => std::env::remove_var("HAFT_FAIL"),
-                }
-            }
-        };
-        full(&shared).output().unwrap();
-        let census = Census::new();
-        for step in Step::ALL {
-            // Any other signal is blocked at that point.
-            for how in [libc::EMLINK, -libc::SIGKILL] {
-                if how < 0 && !in_the_child(step) {
-                    continue;
-                }
-                wish(Some((step, how)));
-                for n in 0..if how < 0 { ROUNDS / 5 } else { ROUNDS } {
-                    let mut command = full(&shared);
-                    let result = match n % 3 {
-                        0 => command.spawn().map(drop),
-                        1 => command.status().map(drop),
-                        _ => command.output().map(drop),
-                    };
-                    let e = result.expect_err("this launch was to fail");
-                    let launch = LaunchError::of(&e).unwrap();
-                    assert_eq!(launch.step(), step, "{e}");
-                    if how < 0 {
-                        assert_eq!(launch.signal(), Some(-how), "{e}");
-                    } else {
-                        assert_eq!(launch.errno(), Some(how), "{e}");
-                    }
-                }
-                wish(None);
-                census.check();
-                census.check_none_lost();
-                assert!(full(&shared).output().unwrap().status.success(), "the launch after {step} failed");
-            }
-        }
-    });
 }
 
 #[test]
@@ -386,28 +248,6 @@ fn running_out_of_descriptors_at_any_point_orphans_nothing() {
         // The watcher of dropped children opens what it needs once.
         assert!(more.len() <= 4, "{more:?} of {:?}", haft_tests::describe_descriptors());
     });
-}
-
-// An error is Send, Sync and 'static, and can be looked at through the source chain.
-#[test]
-fn a_launch_error_travels() {
-    fn travels<T: std::error::Error + Send + Sync + Clone + 'static>(_: &T) {}
-    let e = Command::new("/no such program").spawn().unwrap_err();
-    travels(LaunchError::of(&e).unwrap());
-    let boxed: Box<dyn std::error::Error + Send + Sync> = e.into();
-    let e = boxed.downcast_ref::<std::io::Error>().unwrap();
-    assert!(LaunchError::of(e).is_some());
-    assert!(LaunchError::of(&std::io::Error::other("something else")).is_none());
-    assert!(LaunchError::of(&std::io::Error::from_raw_os_error(2)).is_none());
-}
-
-#[test]
-fn steps_have_names_and_an_order() {
-    assert!(Step::ALL.is_sorted());
-    for step in Step::ALL {
-        assert_eq!(step.to_string(), step.name());
-        assert_eq!(format!("{step:?}"), step.name());
-    }
 }
 
 // go#22315, dotnet#58964, rust#114554: a program is written and run while another thread launches: the child of that
