@@ -135,6 +135,12 @@ pub struct PipeWriter {
 }
 
 impl PipeReader {
+    /// The parent's end of a pipe from a child.
+    #[cfg(feature = "process")]
+    pub(crate) fn of_a_child(end: OwnedHandle, asynchronous: bool) -> PipeReader {
+        PipeReader { handle: self::end(Engine::process(), end, sys::stream(asynchronous)) }
+    }
+
     /// Waits until there is something to read, and reads at most as much as fits. 0 bytes mean that every writer is
     /// gone.
     ///
@@ -158,6 +164,12 @@ impl PipeReader {
 }
 
 impl PipeWriter {
+    /// The parent's end of a pipe to a child.
+    #[cfg(feature = "process")]
+    pub(crate) fn of_a_child(end: OwnedHandle, asynchronous: bool) -> PipeWriter {
+        PipeWriter { handle: self::end(Engine::process(), end, sys::stream(asynchronous)) }
+    }
+
     /// Writes all of `buffer`, and gives it back.
     ///
     /// # Errors

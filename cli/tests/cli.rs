@@ -30,6 +30,7 @@ fn assert_screen(output: &Output) {
     assert!(!out.contains("panicked"));
 }
 
+// Fails with `.inherit(Inherit::All)` on the command in `by_haft` of src/tour/inherit/mod.rs.
 #[test]
 fn the_tour_fits_one_screen_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();

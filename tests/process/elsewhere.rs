@@ -15,8 +15,8 @@ macro_rules! elsewhere {
 }
 
 elsewhere! {
-    caller: "a launch is made by the calling thread's request alone: Windows has no sandbox, filter or affinity that a \
-             child takes from the thread that launches it";
+    caller: "a child on Windows takes nothing from the thread that launches it: neither sandbox nor affinity is a thread's \
+             to hand on";
     fallbacks: "the calls that a launch needs are there since Windows Vista, and no profile refuses them";
     many_files: "a child gets a handle table of its own, not a copy of its parent's";
     signals: "Windows has no signals, masks or dispositions";

@@ -35,7 +35,10 @@ fn one(dice: &mut Dice, shared: &File) {
         }
         4 => {
             // There it is, and cannot be executed.
-            let e = Command::new(std::env::temp_dir()).stderr(Stdio::piped()).spawn().unwrap_err();
+            let e = Command::new(std::env::current_exe().unwrap().parent().unwrap())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap_err();
             assert_eq!(LaunchError::of(&e).unwrap().step(), Step::Execute);
         }
         5 => {

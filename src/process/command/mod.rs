@@ -55,7 +55,6 @@ pub struct Command {
     pub(crate) inherit: Inherit,
     pub(crate) passed: Vec<PassedHandle>,
     pub(crate) shell: Shell,
-    #[cfg_attr(not(windows), allow(dead_code, reason = "other systems do not ask for it"))]
     pub(crate) window: Option<WindowStyle>,
     /// What Windows alone has.
     #[cfg(windows)]

@@ -1,16 +1,15 @@
 //! The parent's ends for tasks.
 
-use std::io;
-
 use super::{ChildStderr, ChildStdin, ChildStdout};
 use crate::pipe::{PipeReader, PipeWriter};
-use crate::process::sys::Handle;
+use crate::process::sys::{Handle, is_overlapped};
 
 /// The end for tasks: its [`write_all_async`](PipeWriter::write_all_async) is carried by the process's engine. On Windows
 /// it should be one of a [pipe](crate::process::Stdio::piped) that is [`asynchronous`](crate::process::Stdio::asynchronous).
 impl From<ChildStdin> for PipeWriter {
     fn from(end: ChildStdin) -> PipeWriter {
-        io::PipeWriter::from(Handle::from(end)).into()
+        let overlapped = is_overlapped(&end.0);
+        PipeWriter::of_a_child(Handle::from(end), overlapped)
     }
 }
 
@@ -22,7 +21,8 @@ macro_rules! readers {
         /// [`asynchronous`](crate::process::Stdio::asynchronous).
         impl From<$end> for PipeReader {
             fn from(end: $end) -> PipeReader {
-                io::PipeReader::from(Handle::from(end)).into()
+                let overlapped = is_overlapped(&end.0);
+                PipeReader::of_a_child(Handle::from(end), overlapped)
             }
         }
     )* };

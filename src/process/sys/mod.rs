@@ -12,7 +12,7 @@
 //! * `null(Use)`, `pipe(Use, overlapped)`, `duplicate(handle)`: handles for a child that no other child gets;
 //! * `Source`, `standard(Stream)`, `source(&Handle)`: where a standard handle of the child comes from;
 //! * `has_other_end(handle)`: what a handle is;
-//! * `ReadEnd`, `WriteEnd`: the parent's ends of pipes; `drain_both(…)`: reads two of them at once.
+//! * `ReadEnd`, `WriteEnd`: the parent's ends of pipes; `is_overlapped(&end)`; `drain_both(…)`: reads two of them at once.
 
 #[cfg(target_os = "linux")]
 mod linux;

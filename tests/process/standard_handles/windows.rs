@@ -67,7 +67,7 @@ fn stale() -> usize {
 }
 
 // go#42098, go#48040, stellar-core#1987: a NULL in the list makes Windows inherit nothing, and Wine leave it out. Fails
-// when `standard` (sys/windows/handles.rs) does not look for NULL, and when it does not ask whether the handle is open.
+// when `standard` (sys/windows/handles.rs) does not ask whether the handle is open.
 #[test]
 fn a_missing_standard_handle_does_not_keep_the_others_from_the_child() {
     watchdog!(120);
@@ -194,7 +194,7 @@ fn an_asynchronous_pipe_serves_sync_calls() {
         let piped = || Stdio::piped().asynchronous(asynchronous);
         let mut child = Command::new(kid!()).arg("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
         let mut into = child.stdin.take().unwrap();
-        let data: Vec<u8> = (0..300_000_u32).map(|n| (n * 7 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..300_000_u32).map(|n| ((n * 7) >> 3) as u8).collect();
         std::thread::scope(|s| {
             let data = &data;
             s.spawn(move || std::io::Write::write_all(&mut into, data).unwrap());

@@ -39,6 +39,12 @@ pub(crate) fn pipe(child: Use, _overlapped: bool) -> io::Result<(OwnedFd, OwnedF
     })
 }
 
+/// Whether an end was made for overlapped calls: there is no such thing here.
+#[cfg(feature = "fs")]
+pub(crate) fn is_overlapped<End>(_: &End) -> bool {
+    false
+}
+
 /// A duplicate with close-on-exec that is none of 0, 1 and 2: where a standard descriptor of the parent is closed,
 /// a new one would take its number and be inherited under it.
 pub(crate) fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {

@@ -23,6 +23,8 @@ pub(crate) use std::os::fd::{AsFd as AsHandle, OwnedFd as Handle};
 
 pub(crate) use diagnose::explain;
 pub(crate) use drain::drain_both;
+#[cfg(feature = "fs")]
+pub(crate) use handles::is_overlapped;
 pub(crate) use handles::{Source, duplicate, has_other_end, null, pipe, source, standard};
 pub(crate) use launch::{Launched, launch};
 pub(crate) use pid::{Pid, Seen};

@@ -26,6 +26,8 @@ pub(crate) use handles::{
 };
 pub(crate) use launch::{Launched, launch};
 pub(crate) use pid::Pid;
+#[cfg(feature = "fs")]
+pub(crate) use pipe_end::is_overlapped;
 pub(crate) use pipe_end::{PipeEnd as ReadEnd, PipeEnd as WriteEnd};
 pub(crate) use relay::{Relay, relay};
 pub(crate) use shell::shell_execute;

@@ -9,7 +9,7 @@ use windows_sys::Win32::Storage::FileSystem::{ReadFile, WriteFile};
 use windows_sys::Win32::System::IO::OVERLAPPED;
 use windows_sys::core::BOOL;
 
-use crate::windows::{finished, is_overlapped, last_error};
+use crate::windows::{self, finished, last_error};
 
 /// A handle that is read from or written to in order, overlapped or not.
 #[derive(Debug)]
@@ -51,6 +51,12 @@ impl PipeEnd {
     }
 }
 
+/// Whether an end was made for overlapped calls.
+#[cfg(feature = "fs")]
+pub(crate) fn is_overlapped(end: &PipeEnd) -> bool {
+    end.overlapped
+}
+
 /// How many bytes one call can be asked for.
 fn step(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
@@ -58,7 +64,7 @@ fn step(len: usize) -> u32 {
 
 impl From<OwnedHandle> for PipeEnd {
     fn from(handle: OwnedHandle) -> PipeEnd {
-        let overlapped = is_overlapped(handle.as_handle());
+        let overlapped = windows::is_overlapped(handle.as_handle());
         PipeEnd { handle, overlapped }
     }
 }
