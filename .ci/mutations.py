@@ -8,7 +8,7 @@ usage: mutations.py [PART-OF-A-FILE-NAME]
 import os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = ["src/engine/waker.rs", "src/engine/slab.rs", "src/engine/cell.rs", "src/engine/handle.rs",
+FILES = ["src/engine/waker.rs", "src/engine/course.rs", "src/engine/slab.rs", "src/engine/cell.rs", "src/engine/handle.rs",
          "src/process/sys/linux/slot_map.rs", "src/process/sys/linux/handover.rs", "src/sync/room_lock/queue.rs"]
 
 # Changes that are not of the form that is generated below: (file, what is there, what is put there, what it does).
@@ -42,6 +42,17 @@ BY_HAND = [
      "            if state.shutdown {", "a sleeper still counts as looking"),
     ("src/engine/list.rs", "links(prev, |links| links.next = next);", "let _ = prev;", "unlinking keeps the forward link"),
     ("src/engine/list.rs", "links(next, |links| links.prev = prev);", "let _ = next;", "unlinking keeps the backward link"),
+    ("src/engine/course.rs", "fetch_or(CANCELLED, Relaxed);\n        fence(SeqCst);", "fetch_or(CANCELLED, Relaxed);",
+     "who cancels may miss the step"),
+    ("src/engine/course.rs", "fence(SeqCst);\n        self.is_cancelled()", "self.is_cancelled()",
+     "who begins a step may miss that it is cancelled"),
+    ("src/engine/direct.rs", "if !course.issued() {", "if { course.issued(); true } {", "a step's early end is lost"),
+    ("src/engine/direct.rs", "if !cell.cell().course.arrived() {", "if { cell.cell().course.arrived(); false } {",
+     "a step goes on while its call has not returned"),
+    ("src/engine/direct.rs", "cell.cell().requeue();", "cell.cell().course.clear();",
+     "an operation in the pool's list is not marked as queued"),
+    ("src/engine/cell.rs", "self.course.clear();\n        self.state.store(QUEUED", "self.state.store(QUEUED",
+     "an operation handed on still counts as the system's"),
     ("src/engine/pool.rs", "if !cell.cell().is_queued() {", "if false {", "a running operation is unlinked"),
     ("src/sync/room_lock.rs", "if !room || !self.queue.is_empty() {", "if !room {", "newcomers join though somebody waits"),
     ("src/sync/room_lock.rs", "=> this == that,", "=> { let _ = (this, that); true }", "two rooms share"),

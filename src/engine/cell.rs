@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     Len,
     /// Make `offset` the file's length.
     SetLen,
+    /// Set room aside for `offset` bytes.
+    Allocate,
     /// fsync.
     SyncAll,
     /// fdatasync.

@@ -735,6 +735,23 @@ fn what_is_left_after_a_part_that_ended_at_once_goes_to_the_pool() {
 }
 
 #[test]
+fn what_was_left_to_the_pool_and_waits_there_never_happens_once_it_is_dropped() {
+    model(2, || {
+        let lease = scripted(&[Step::AtOnce(3)]);
+        // Nobody looks, so it waits.
+        lease.shared.pool.enrol();
+        let file = file(&lease);
+        let (canary, drops) = Canary::new();
+        {
+            let mut future = pin!(file.read_at_async(canary, 0));
+            assert!(poll_once(future.as_mut()).is_pending());
+        }
+        assert_eq!(drops.load(Ordering::Relaxed), 1, "it was not taken back");
+        end(file, lease, Vec::new());
+    });
+}
+
+#[test]
 fn a_dropped_step_keeps_its_buffer_until_the_system_has_done_with_it() {
     model(3, || {
         let lease = scripted(&[Step::Later(FILLED as usize), Step::Later(FILLED as usize)]);

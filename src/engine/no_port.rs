@@ -9,10 +9,12 @@ use super::{
 use crate::fs::sys::{Errno, OwnedHandle, Ways};
 use std::sync::Arc;
 
-/// What the system keeps in a cell.
-pub(crate) type InFlight = ();
+/// What the system keeps in a cell: nothing.
+pub(crate) struct InFlight;
 
-pub(super) const fn in_flight() -> InFlight {}
+pub(super) const fn in_flight() -> InFlight {
+    InFlight
+}
 
 pub(crate) struct Port;
 

@@ -36,6 +36,7 @@ pub(crate) fn perform(work: &Work, handle: Option<&Handle>, abandoned: &dyn Fn()
         Kind::Send => transfer(|file, rest| sys::send(file, unsafe { rest.bytes() })),
         Kind::Len => answer(sys::size(file).map(|(size, _)| size)),
         Kind::SetLen => answer(sys::set_size(file, work.offset).map(|()| 0)),
+        Kind::Allocate => answer(sys::allocate(file, work.offset).map(|()| 0)),
         Kind::SyncAll => answer(sys::sync_all(file).map(|()| 0)),
         Kind::SyncData => answer(sys::sync_data(file).map(|()| 0)),
     }

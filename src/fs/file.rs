@@ -1,8 +1,8 @@
 //! The file.
 
 use super::{
-    IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt,
-    error,
+    Allocate, IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt,
+    WriteAt, error,
     futures::Operation,
     sys::{self, OwnedHandle},
 };
@@ -167,6 +167,33 @@ impl File {
         Ok(sys::set_size(self.handle.opened(), len)?)
     }
 
+    /// Sets room aside on the device for a file of `len` bytes, so that writing them does not fail for want of it. The
+    /// file's length stays; room for less than it has is there already.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # let folder = tempfile::tempdir()?;
+    /// let file = haft::fs::File::create(folder.path().join("table"))?;
+    /// match file.allocate(1 << 20) {
+    ///     Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {}
+    ///     other => other?,
+    /// }
+    /// assert_eq!(file.len()?, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// On Windows, room beyond the length is given back when the file is closed; and nobody may make the file longer
+    /// than `len` at the same time, for the system cuts a file that has more than the room it is given.
+    ///
+    /// # Errors
+    /// `StorageFull`; `Unsupported` where the file system cannot do it; else what the system reports.
+    ///
+    /// # References
+    /// fallocate(2) with FALLOC_FL_KEEP_SIZE on Linux; SetFileInformationByHandle with FileAllocationInfo on Windows.
+    pub fn allocate(&self, len: u64) -> io::Result<()> {
+        Ok(sys::allocate(self.handle.opened(), len)?)
+    }
+
     /// Returns when the file's data and metadata are on the device.
     ///
     /// # Errors
@@ -242,6 +269,14 @@ impl File {
     /// As [`set_len`](File::set_len).
     pub fn set_len_async(&self, len: u64) -> SetLen<'_> {
         SetLen(Operation::new(&self.handle, Kind::SetLen, len, ()))
+    }
+
+    /// [`allocate`](File::allocate), on the engine.
+    ///
+    /// # Errors
+    /// As [`allocate`](File::allocate).
+    pub fn allocate_async(&self, len: u64) -> Allocate<'_> {
+        Allocate(Operation::new(&self.handle, Kind::Allocate, len, ()))
     }
 
     /// [`sync_all`](File::sync_all), on the engine.

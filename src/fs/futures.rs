@@ -417,6 +417,8 @@ bare_futures! {
     Len -> u64, |len| len;
     /// The future of [`File::set_len_async`](super::File::set_len_async).
     SetLen -> (), |_| ();
+    /// The future of [`File::allocate_async`](super::File::allocate_async).
+    Allocate -> (), |_| ();
     /// The future of [`File::sync_all_async`](super::File::sync_all_async).
     SyncAll -> (), |_| ();
     /// The future of [`File::sync_data_async`](super::File::sync_data_async).

@@ -55,5 +55,5 @@ pub(crate) mod sys;
 pub use buf::{IoBuf, IoBufMut, Slice, Spare};
 pub use error::OpError;
 pub use file::File;
-pub use futures::{Len, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt};
+pub use futures::{Allocate, Len, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt};
 pub use open_options::OpenOptions;

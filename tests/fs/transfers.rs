@@ -5,7 +5,7 @@ use haft::fs::File;
 use haft_tests::files::{
     Count, HeldWorkers, block_on, ends_within, engines, file_with, kinds, pattern, pool_engine,
 };
-use haft_tests::{eventually, watchdog};
+use haft_tests::{eventually, skip, watchdog};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
@@ -79,6 +79,28 @@ fn the_end_of_the_file_and_past_it() {
             }
         }
     });
+}
+
+// Fails when sys::allocate makes the file longer, or, on Windows, asks for less room than it has: that cuts it.
+#[test]
+fn allocating_changes_no_length() {
+    watchdog!();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, _engine, file) in files(folder.path(), &pattern(1, 5000)) {
+        for len in [1 << 20, 0, 1, 4999, 5000] {
+            let results = [file.allocate(len), block_on(file.allocate_async(len))];
+            if results
+                .iter()
+                .any(|result| matches!(result, Err(error) if error.kind() == ErrorKind::Unsupported))
+            {
+                skip!("the file system cannot set room aside");
+            }
+            results.into_iter().for_each(|result| result.unwrap());
+            assert_eq!(file.len().unwrap(), 5000, "{name}");
+        }
+        assert_eq!(block_on(file.read_exact_at_async(vec![0; 5000], 0)).unwrap(), pattern(1, 5000));
+        assert!(file.allocate(u64::MAX).is_err());
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(crate) use rustix::{
 use crate::engine::Fault;
 use rustix::{
     fd::AsFd,
-    fs::{FileType, fstat, fstatfs, ftruncate},
+    fs::{FallocateFlags, FileType, fallocate, fstat, fstatfs, ftruncate},
     io::ReadWriteFlags,
 };
 use std::{
@@ -26,7 +26,7 @@ use std::{
 
 /// How calls are made on a file: there is one way only.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ways;
+pub(crate) struct Ways(());
 
 #[inline(always)]
 pub(crate) fn opened(handle: &OwnedHandle, _: Ways) -> Opened<'_> {
@@ -41,12 +41,12 @@ pub(crate) fn pipe(_: bool, _: bool) -> io::Result<(OwnedHandle, OwnedHandle)> {
 
 /// How calls are made on an end of a pipe that [`pipe`] made.
 pub(crate) fn stream(_: bool) -> Ways {
-    Ways
+    Ways(())
 }
 
 /// How calls are made on an end of a pipe that others made.
 pub(crate) fn foreign_stream() -> Ways {
-    Ways
+    Ways(())
 }
 
 /// Whether a signal ended the call before it did anything.
@@ -147,6 +147,15 @@ pub(crate) fn set_size(file: Opened<'_>, size: u64) -> Result<(), Errno> {
         return Err(Errno::INVAL);
     }
     retry(|| ftruncate(file, size))
+}
+
+/// Room for `len` bytes; the file's length stays.
+pub(crate) fn allocate(file: Opened<'_>, len: u64) -> Result<(), Errno> {
+    // The system refuses to set nothing aside.
+    if len == 0 {
+        return Ok(());
+    }
+    retry(|| fallocate(file, FallocateFlags::KEEP_SIZE, 0, len))
 }
 
 pub(crate) fn sync_all(file: Opened<'_>) -> Result<(), Errno> {

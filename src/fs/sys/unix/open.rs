@@ -107,7 +107,11 @@ pub(crate) fn learn(fd: &OwnedFd, flags: Option<&Flags>) -> Known {
         Some(flags) => flags.bits().unwrap_or(OFlags::empty()),
         None => fcntl_getfl(fd).unwrap_or(OFlags::empty()),
     };
-    Known { direct: status.contains(OFlags::DIRECT), appends: status.contains(OFlags::APPEND), ways: Ways }
+    Known {
+        direct: status.contains(OFlags::DIRECT),
+        appends: status.contains(OFlags::APPEND),
+        ways: Ways::default(),
+    }
 }
 
 fn with_terminated<T>(path: &Path, f: impl FnOnce(&CStr) -> io::Result<T>) -> io::Result<T> {
