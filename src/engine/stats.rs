@@ -23,7 +23,7 @@ use std::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Reads that were answered on the calling thread from the page cache.
+    /// Operations that ended on the calling thread: reads from the page cache, and on Windows what the system did at once.
     pub inline_hits: u64,
     /// Inline attempts that brought some of the bytes; the rest was handed on.
     pub inline_partials: u64,
@@ -31,9 +31,9 @@ pub struct Stats {
     pub inline_misses: u64,
     /// Inline attempts that the file system refuses.
     pub inline_unsupported: u64,
-    /// Operations handed to the pool.
+    /// Operations handed to the pool, or to the system.
     pub queued: u64,
-    /// Operations from the pool whose outcome was received.
+    /// Operations handed on whose outcome was received.
     pub completed: u64,
     /// Operations dropped while they waited: they never happened.
     pub cancelled: u64,

@@ -49,13 +49,14 @@ impl File {
     }
 
     /// Reads at `offset` into `buffer`, by one system call, and returns how many bytes it brought: fewer than
-    /// fit at the end of the file, after a signal, or past 2 GiB; 0 at the end of the file.
+    /// fit at the end of the file, after a signal, or past 2 GiB (1 GiB on Windows); 0 at the end of the file.
     ///
     /// # Errors
-    /// What pread(2) reports; `NotSeekable` for a pipe, a socket or a terminal.
+    /// What the system reports; `NotSeekable` for a pipe, a socket or a terminal; `InvalidInput` for an offset over
+    /// 2^63 - 1.
     ///
     /// # References
-    /// pread(2) on Unix.
+    /// pread(2) on Unix; ReadFile with an OVERLAPPED structure on Windows, which moves a plain handle's cursor.
     #[inline]
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         Ok(sys::read_into(self.handle.opened(), buffer, offset)?)
@@ -84,11 +85,11 @@ impl File {
     /// Writes `buffer` at `offset`, by one system call, and returns how many bytes the system accepted.
     ///
     /// # Errors
-    /// What pwrite(2) reports; `NotSeekable` for a pipe, a socket or a terminal; `InvalidInput` on a file opened with
-    /// `O_APPEND`, where Linux would ignore the offset.
+    /// What the system reports; `NotSeekable` for a pipe, a socket or a terminal; `InvalidInput` for an offset over
+    /// 2^63 - 1, and on a file opened for appending alone, where the system would ignore the offset.
     ///
     /// # References
-    /// pwrite(2) on Unix, with its section BUGS.
+    /// pwrite(2) on Unix, with its section BUGS; WriteFile with an OVERLAPPED structure on Windows.
     #[inline]
     pub fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         if self.handle.appends {
@@ -162,7 +163,11 @@ impl File {
     /// Makes the file `len` bytes long: cuts it, or extends it by a hole that reads as zeros.
     ///
     /// # Errors
-    /// What ftruncate(2) reports; `InvalidInput` for a length over 2^63 - 1 and for a file not open for writing.
+    /// What the system reports; `InvalidInput` for a length over 2^63 - 1; for a file not open for writing `InvalidInput`
+    /// on Linux, `PermissionDenied` on Windows.
+    ///
+    /// # References
+    /// ftruncate(2) on Unix; SetFileInformationByHandle with FileEndOfFileInfo on Windows.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
         Ok(sys::set_size(self.handle.opened(), len)?)
     }
@@ -197,8 +202,11 @@ impl File {
     /// Returns when the file's data and metadata are on the device.
     ///
     /// # Errors
-    /// What fsync(2) reports. The data is then to be taken as lost: Linux says so once, and may report success
-    /// the next time.
+    /// What the system reports. The data is then to be taken as lost: Linux says so once, and may report success
+    /// the next time. On Windows it is `PermissionDenied` on a file that is not open for writing.
+    ///
+    /// # References
+    /// fsync(2) on Unix; FlushFileBuffers on Windows.
     pub fn sync_all(&self) -> io::Result<()> {
         Ok(sys::sync_all(self.handle.opened())?)
     }
@@ -221,7 +229,8 @@ impl File {
     /// As [`read_at`](File::read_at); the [`OpError`](super::OpError) has the buffer and what was read before.
     ///
     /// # References
-    /// preadv2(2) with RWF_NOWAIT for the attempt from the page cache, pread(2) on the engine's threads.
+    /// preadv2(2) with RWF_NOWAIT for the attempt from the page cache, pread(2) on the engine's threads. On Windows an
+    /// overlapped ReadFile, if the file was opened with [`asynchronous`](OpenOptions::asynchronous).
     #[inline]
     pub fn read_at_async<B: IoBufMut>(&self, buffer: B, offset: u64) -> ReadAt<'_, B> {
         ReadAt(Operation::new(&self.handle, Kind::Read, offset, buffer))
@@ -300,7 +309,8 @@ impl File {
         File { handle }
     }
 
-    /// The same open file as std's type.
+    /// The same open file as std's type. On Windows, one that was opened with [`asynchronous`](OpenOptions::asynchronous)
+    /// has no cursor, and stays bound to the engine's completion port.
     ///
     /// # Errors
     /// Gives `self` back while clones of it, or operations under way, use the descriptor too.

@@ -231,6 +231,21 @@ pub fn copy_of_kid(kid: &str, to: PathBuf) -> PathBuf {
     to
 }
 
+/// Launches, and once more where Wine 8 says that an internal error kept it from making the process, as it does once in
+/// some thousand launches on a busy machine.
+pub fn despite_wine<T>(mut launch: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    #[cfg(windows)]
+    for _ in 0..2 {
+        const ERROR_INTERNAL_ERROR: i32 = 1359;
+        let errno = |e: &std::io::Error| haft::process::LaunchError::of(e).and_then(|launch| launch.errno());
+        match launch() {
+            Err(e) if errno(&e) == Some(ERROR_INTERNAL_ERROR) && under_wine() => {}
+            launched => return launched,
+        }
+    }
+    launch()
+}
+
 /// Whether the library was asked to do without something, so that a test of the fast path itself can say so.
 pub fn forced(name: &str) -> bool {
     std::env::var("HAFT_FORCE").is_ok_and(|list| list.split(',').any(|f| f.trim() == name))

@@ -69,8 +69,8 @@ fn try_wait_tells_without_waiting() {
     assert!(is_killed(child.wait().unwrap()));
 }
 
-// go#13987, go#67641, rust#112423. Fails when kill does not look whether the child was reaped; on Windows when
-// `Pid::kill` takes ERROR_ACCESS_DENIED for an error.
+// go#13987, go#67641, rust#112423. Fails when kill does not look whether the child was reaped. What Windows says then,
+// and Wine does not, has a test in sys/windows/pid.rs.
 #[test]
 fn kill_after_exit_is_ok() {
     watchdog!();

@@ -176,3 +176,26 @@ impl Pid {
         Ok(Usage { user: time(user), system: time(system), peak_memory: memory.PeakWorkingSetSize as u64 })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // go#67641, rust#112423. Windows says ERROR_ACCESS_DENIED of every process that has ended; Wine only, as here, where
+    // the handle has not the right. Fails when `kill` takes that for an error without a look at the process.
+    #[test]
+    fn who_has_ended_need_not_be_killed() {
+        let mut command = std::process::Command::new("cmd");
+        command.args(["/c", "set /p x="]).stdin(std::process::Stdio::piped());
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        // SAFETY: it takes numbers; the handle is this function's.
+        let process = unsafe {
+            owned(OpenProcess(PROCESS_SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, FALSE, child.id()))
+        };
+        let pid = Pid::new(process, child.id(), None, None);
+        assert_eq!(pid.kill().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert!(pid.try_wait().unwrap().is_none());
+        child.wait().unwrap();
+        pid.kill().unwrap();
+    }
+}
