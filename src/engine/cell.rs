@@ -60,6 +60,11 @@ pub(crate) enum Kind {
     Read,
     /// Write the whole buffer at `offset`.
     Write,
+    /// As `Read`, into a list of buffers: `ptr` is that of the first [`Segment`](super::Segment), `len` counts the bytes
+    /// of all.
+    ReadVectored,
+    /// As `Write`, from such a list.
+    WriteVectored,
     /// Take what a pipe holds, at least a byte; nothing at its end. Without an offset.
     Receive,
     /// Put the whole buffer into a pipe. Without an offset.

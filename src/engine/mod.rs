@@ -37,6 +37,7 @@ mod pool;
 mod port;
 #[cfg(all(test, loom))]
 mod scripted;
+mod segments;
 mod shield;
 mod slab;
 mod stats;
@@ -46,6 +47,7 @@ pub use stats::Stats;
 
 pub(crate) use cell::{Fault, FutureSide, Kind, Outcome, Release, Work, fits_stash, open as open_cell};
 pub(crate) use handle::{Handle, HandleRef, Traits};
+pub(crate) use segments::Segment;
 pub(crate) use stats::{Block, Blocks, count};
 
 use crate::fs::sys::{OwnedHandle, Ways};

@@ -747,7 +747,10 @@ fn what_was_left_to_the_pool_and_waits_there_never_happens_once_it_is_dropped() 
             assert!(poll_once(future.as_mut()).is_pending());
         }
         assert_eq!(drops.load(Ordering::Relaxed), 1, "it was not taken back");
-        end(file, lease, Vec::new());
+        // A worker that came now would find it, if it were still there.
+        let shared = Arc::clone(&lease.shared);
+        let worker = thread::spawn(move || shared.pool.work(&shared));
+        end(file, lease, vec![worker]);
     });
 }
 

@@ -1,6 +1,6 @@
 //! Doing one operation, by as many system calls as it takes.
 
-use super::{Fault, Handle, Kind, Outcome, Work};
+use super::{Fault, Handle, Kind, Outcome, Work, segments};
 use crate::{
     force::shortened,
     fs::sys::{self, Errno},
@@ -8,7 +8,8 @@ use crate::{
 
 /// Does `work` on the handle, step by step. Between two steps it asks whether anybody still wants it.
 pub(crate) fn perform(work: &Work, handle: Option<&Handle>, abandoned: &dyn Fn() -> bool) -> Outcome {
-    let file = handle.expect("an operation on a file has one").opened();
+    let handle = handle.expect("an operation on a file has one");
+    let file = handle.opened();
     let answer = |result: Result<u64, Errno>| match result {
         Ok(done) => Outcome { done, fault: None },
         Err(errno) => Outcome { done: 0, fault: Some(errno.into()) },
@@ -30,6 +31,10 @@ pub(crate) fn perform(work: &Work, handle: Option<&Handle>, abandoned: &dyn Fn()
         Kind::Read => transfer(|file, rest| unsafe { sys::read(file, rest.ptr, rest.len, rest.offset) }),
         // SAFETY: as above, and it is initialised.
         Kind::Write => transfer(|file, rest| sys::write(file, unsafe { rest.bytes() }, rest.offset)),
+        // SAFETY: the operation owns the list and its buffers until it is done.
+        Kind::ReadVectored => unsafe { segments::perform(work, handle, abandoned, sys::read_segments) },
+        // SAFETY: as above, and they are initialised.
+        Kind::WriteVectored => unsafe { segments::perform(work, handle, abandoned, sys::write_segments) },
         // SAFETY: as for a read.
         Kind::Receive => transfer(|file, rest| unsafe { sys::receive(file, rest.ptr, rest.len) }),
         // SAFETY: as for a write.
@@ -73,7 +78,10 @@ pub(super) fn rest(work: &Work) -> Rest {
 pub(super) fn settle(work: &mut Work, step: Result<usize, Errno>) -> Option<Outcome> {
     let fault = match step {
         // A system that does not go on.
-        Ok(0) if work.done < work.len && matches!(work.kind, Kind::Write | Kind::Send) => {
+        Ok(0)
+            if work.done < work.len
+                && matches!(work.kind, Kind::Write | Kind::WriteVectored | Kind::Send) =>
+        {
             Some(Fault::WriteZero)
         }
         // The end of the file.

@@ -1,13 +1,17 @@
 //! The file.
 
 use super::{
-    Allocate, IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt,
-    WriteAt, error,
+    Allocate, Buffers, IoBuf, IoBufMut, Len, OpenOptions, ReadAt, ReadExactAt, ReadVectoredAt, SetLen,
+    SyncAll, SyncData, WriteAllAt, WriteAt, WriteVectoredAt, error,
     futures::Operation,
     sys::{self, OwnedHandle},
 };
 use crate::engine::{Engine, Fault, HandleRef, Kind};
-use std::{fmt, io, path::Path};
+use std::{
+    fmt,
+    io::{self, IoSlice, IoSliceMut},
+    path::Path,
+};
 
 /// An open file, read and written at offsets, by any number of threads and tasks at once.
 ///
@@ -151,6 +155,37 @@ impl File {
         }
     }
 
+    /// Reads at `offset` into one buffer after another, and returns how many bytes they got in all: fewer than fit at
+    /// the end of the file, and wherever the system stops.
+    ///
+    /// On Linux this is one system call, for at most 1,024 buffers. On Windows it is one for whole, aligned pages of
+    /// memory, of a file that was opened with [`asynchronous`](OpenOptions::asynchronous) and
+    /// [`unbuffered`](OpenOptions::unbuffered), and else one for each buffer.
+    ///
+    /// # Errors
+    /// As [`read_at`](File::read_at).
+    ///
+    /// # References
+    /// preadv(2) on Unix; ReadFileScatter on Windows.
+    pub fn read_vectored_at(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        Ok(sys::read_vectored(self.handle.opened(), buffers, offset)?)
+    }
+
+    /// Writes one buffer after another at `offset`, and returns how many bytes the system accepted in all. The calls are
+    /// as for [`read_vectored_at`](File::read_vectored_at).
+    ///
+    /// # Errors
+    /// As [`write_at`](File::write_at).
+    ///
+    /// # References
+    /// pwritev(2) on Unix; WriteFileGather on Windows.
+    pub fn write_vectored_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        if self.handle.appends {
+            return Err(Fault::Appends.into());
+        }
+        Ok(sys::write_vectored(self.handle.opened(), buffers, offset)?)
+    }
+
     /// The file's length in bytes. Files of /proc and /sys say 0, whatever they hold.
     ///
     /// # Errors
@@ -262,6 +297,35 @@ impl File {
     #[inline]
     pub fn write_all_at_async<B: IoBuf>(&self, buffer: B, offset: u64) -> WriteAllAt<'_, B> {
         WriteAllAt(Operation::new(&self.handle, Kind::Write, offset, buffer))
+    }
+
+    /// Reads at `offset` into one buffer after another until all are full or the file ends, and gives the number of
+    /// bytes and the buffers, as many as there may be. See [`Buffers`] for an example.
+    ///
+    /// It is done on the engine's threads, by the calls of [`read_vectored_at`](File::read_vectored_at).
+    ///
+    /// # Errors
+    /// As [`read_at_async`](File::read_at_async).
+    pub fn read_vectored_at_async<B: IoBufMut>(
+        &self,
+        buffers: impl Into<Buffers<B>>,
+        offset: u64,
+    ) -> ReadVectoredAt<'_, B> {
+        ReadVectoredAt(Operation::new(&self.handle, Kind::ReadVectored, offset, buffers.into()))
+    }
+
+    /// Writes all of one buffer after another at `offset`, and gives the number of bytes and the buffers.
+    ///
+    /// It is done on the engine's threads, by the calls of [`write_vectored_at`](File::write_vectored_at).
+    ///
+    /// # Errors
+    /// As [`write_at_async`](File::write_at_async).
+    pub fn write_vectored_at_async<B: IoBuf>(
+        &self,
+        buffers: impl Into<Buffers<B>>,
+        offset: u64,
+    ) -> WriteVectoredAt<'_, B> {
+        WriteVectoredAt(Operation::new(&self.handle, Kind::WriteVectored, offset, buffers.into()))
     }
 
     /// [`len`](File::len), on the engine: on a network file system it may take its time.

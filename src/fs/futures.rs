@@ -7,6 +7,7 @@
 use super::{
     buf::{IoBuf, IoBufMut},
     error::{OpError, unexpected_end},
+    vectored::Buffers,
 };
 use crate::{
     engine::{
@@ -56,6 +57,28 @@ impl<B: IoBufMut> Locate<B> for Fill {
 impl<B: IoBuf> Locate<B> for Drain {
     fn locate(buffer: &mut B) -> (*mut u8, usize) {
         (buffer.as_io_ptr().cast_mut(), buffer.io_len())
+    }
+}
+
+/// Each buffer of a list is filled.
+#[derive(Debug)]
+pub(crate) struct Scatter;
+/// Each buffer of a list is only read.
+#[derive(Debug)]
+pub(crate) struct Gather;
+
+impl<B: IoBufMut> Locate<Buffers<B>> for Scatter {
+    fn locate(buffers: &mut Buffers<B>) -> (*mut u8, usize) {
+        buffers.located(|buffer| {
+            let room = buffer.io_room();
+            (buffer.as_io_mut_ptr(), room)
+        })
+    }
+}
+
+impl<B: IoBuf> Locate<Buffers<B>> for Gather {
+    fn locate(buffers: &mut Buffers<B>) -> (*mut u8, usize) {
+        buffers.located(|buffer| (buffer.as_io_ptr().cast_mut(), buffer.io_len()))
     }
 }
 
@@ -149,7 +172,7 @@ impl<'a, B, L: Locate<B>> Operation<'a, B, L> {
                 Attempt::HandOn => {}
             }
         }
-        if self.work.kind == Kind::Write && self.handle.appends {
+        if matches!(self.work.kind, Kind::Write | Kind::WriteVectored) && self.handle.appends {
             return self.end(Outcome { done: 0, fault: Some(Fault::Appends) });
         }
         let by = lease.shared.route(self.handle, &self.work);
@@ -370,6 +393,30 @@ macro_rules! futures {
     )*};
 }
 
+macro_rules! vectored_futures {
+    ($($(#[$doc:meta])* $name:ident<B: $bound:ident> by $locate:ident, $finish:expr;)*) => {$(
+        $(#[$doc])*
+        #[must_use = "futures do nothing unless awaited"]
+        pub struct $name<'a, B>(pub(crate) Operation<'a, Buffers<B>, $locate>);
+
+        impl<B: $bound> Future for $name<'_, B> {
+            type Output = Result<(usize, Buffers<B>), OpError<Buffers<B>>>;
+
+            fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+                // SAFETY: the one field is pinned with the whole.
+                let operation = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
+                operation.poll(cx).map($finish)
+            }
+        }
+
+        impl<B> fmt::Debug for $name<'_, B> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.debug(stringify!($name), f)
+            }
+        }
+    )*};
+}
+
 macro_rules! bare_futures {
     ($($(#[$doc:meta])* $name:ident -> $output:ty, $value:expr;)*) => {$(
         $(#[$doc])*
@@ -405,11 +452,18 @@ futures! {
     /// The future of [`File::write_at_async`](super::File::write_at_async).
     WriteAt<B: IoBuf> by Drain -> (usize, B), written;
     /// The future of [`File::write_all_at_async`](super::File::write_all_at_async).
-    WriteAllAt<B: IoBuf> by Drain -> B, |ended| written(ended).map(|(_, buffer)| buffer);
+    WriteAllAt<B: IoBuf> by Drain -> B, |done| written(done).map(|(_, buffer)| buffer);
     /// The future of [`PipeReader::read_async`](crate::pipe::PipeReader::read_async).
     ReadSome<B: IoBufMut> by Fill -> (usize, B), read_some;
     /// The future of [`PipeWriter::write_all_async`](crate::pipe::PipeWriter::write_all_async).
-    WriteAll<B: IoBuf> by Drain -> B, |ended| written(ended).map(|(_, buffer)| buffer);
+    WriteAll<B: IoBuf> by Drain -> B, |done| written(done).map(|(_, buffer)| buffer);
+}
+
+vectored_futures! {
+    /// The future of [`File::read_vectored_at_async`](super::File::read_vectored_at_async).
+    ReadVectoredAt<B: IoBufMut> by Scatter, read_parts;
+    /// The future of [`File::write_vectored_at_async`](super::File::write_vectored_at_async).
+    WriteVectoredAt<B: IoBuf> by Gather, ended;
 }
 
 bare_futures! {
@@ -445,7 +499,19 @@ fn read_exact<B: IoBufMut>(ended: (Outcome, usize, B)) -> Result<B, OpError<B>> 
     Ok(buffer)
 }
 
-fn written<B: IoBuf>((outcome, _, buffer): (Outcome, usize, B)) -> Result<(usize, B), OpError<B>> {
+fn read_parts<B: IoBufMut>(
+    (outcome, len, mut buffers): (Outcome, usize, Buffers<B>),
+) -> Result<(usize, Buffers<B>), OpError<Buffers<B>>> {
+    // SAFETY: the operation filled that many bytes, in the order of the list.
+    unsafe { buffers.set_filled(outcome.done as usize) };
+    ended((outcome, len, buffers))
+}
+
+fn written<B: IoBuf>(done: (Outcome, usize, B)) -> Result<(usize, B), OpError<B>> {
+    ended(done)
+}
+
+fn ended<B>((outcome, _, buffer): (Outcome, usize, B)) -> Result<(usize, B), OpError<B>> {
     let done = outcome.done as usize;
     match outcome.fault {
         None => Ok((done, buffer)),

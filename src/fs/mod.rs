@@ -51,9 +51,14 @@ mod file;
 pub(crate) mod futures;
 pub(crate) mod open_options;
 pub(crate) mod sys;
+mod vectored;
 
 pub use buf::{IoBuf, IoBufMut, Slice, Spare};
 pub use error::OpError;
 pub use file::File;
-pub use futures::{Allocate, Len, ReadAt, ReadExactAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt};
+pub use futures::{
+    Allocate, Len, ReadAt, ReadExactAt, ReadVectoredAt, SetLen, SyncAll, SyncData, WriteAllAt, WriteAt,
+    WriteVectoredAt,
+};
 pub use open_options::OpenOptions;
+pub use vectored::Buffers;

@@ -5,7 +5,7 @@
 //! the buffers go round, so that what is counted is haft's alone.
 
 use haft::engine::Engine;
-use haft::fs::{File, OpError, OpenOptions, Spare};
+use haft::fs::{Buffers, File, OpError, OpenOptions, Spare};
 use haft_tests::files::{Canary, HeldWorkers, block_on, pattern, poll, pool_engine, read_write};
 #[cfg(target_os = "linux")]
 use haft_tests::files::{file_system, takes_nowait};
@@ -298,6 +298,21 @@ impl Stage {
         self.check("write_all_at", |n| self.file.write_all_at_async(self.take(n), Self::offset(n)), whole);
     }
 
+    /// Lists of four buffers, of which each round takes the same.
+    fn lists(&self) {
+        let list = || Buffers::from(vec![vec![0_u8; BLOCK / 4]; 4]);
+        let lists: Vec<_> = (0..self.depth).map(|_| RefCell::new(Some(list()))).collect();
+        let take = |n: usize| lists[n].borrow_mut().take().unwrap();
+        let give = |n: usize, ended: Result<(usize, Buffers<Vec<u8>>), OpError<Buffers<Vec<u8>>>>| {
+            let (moved, list) = ended.unwrap();
+            assert_eq!(moved, BLOCK);
+            *lists[n].borrow_mut() = Some(list);
+        };
+        let file = &self.file;
+        self.check("write_vectored_at", |n| file.write_vectored_at_async(take(n), Self::offset(n)), give);
+        self.check("read_vectored_at", |n| file.read_vectored_at_async(take(n), Self::offset(n)), give);
+    }
+
     fn others(&self) {
         let len = Self::offset(self.depth);
         self.check("len", |_| self.file.len_async(), |_, ended| assert_eq!(ended.unwrap(), len));
@@ -335,6 +350,7 @@ fn through_the_pool(depth: usize) {
     stage.reach_the_peak(&engine);
     stage.reads();
     stage.writes();
+    stage.lists();
     stage.others();
     let stats = engine.stats();
     assert!(stats.queued > 20_000, "{stats:?}");

@@ -13,7 +13,7 @@ pub(crate) use rustix::{
     io::Errno,
 };
 
-use crate::engine::Fault;
+use crate::engine::{Fault, Segment};
 use rustix::{
     fd::AsFd,
     fs::{FallocateFlags, FileType, fallocate, fstat, fstatfs, ftruncate},
@@ -82,6 +82,41 @@ pub(crate) unsafe fn read(file: Opened<'_>, ptr: *mut u8, len: usize, offset: u6
 #[inline]
 pub(crate) fn write(file: Opened<'_>, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
     rustix::io::pwrite(file, buffer, offset)
+}
+
+/// One preadv(2), of as many buffers as it takes: rustix leaves out those above `IOV_MAX`.
+pub(crate) fn read_vectored(
+    file: Opened<'_>,
+    buffers: &mut [IoSliceMut<'_>],
+    offset: u64,
+) -> Result<usize, Errno> {
+    rustix::io::preadv(file, buffers, offset)
+}
+
+/// One pwritev(2), as above.
+pub(crate) fn write_vectored(file: Opened<'_>, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize, Errno> {
+    rustix::io::pwritev(file, buffers, offset)
+}
+
+/// One preadv(2).
+///
+/// # Safety
+/// Each buffer is valid for writes, initialised or not, and nobody else uses it meanwhile.
+pub(crate) unsafe fn read_segments(file: Opened<'_>, list: &[Segment], offset: u64) -> Result<usize, Errno> {
+    // SAFETY: IoSliceMut has the layout of iovec, and so has a segment. The kernel only writes to the buffers, and the
+    // list is not changed.
+    let buffers = unsafe { std::slice::from_raw_parts_mut(list.as_ptr().cast_mut().cast(), list.len()) };
+    rustix::io::preadv(file, buffers, offset)
+}
+
+/// One pwritev(2).
+///
+/// # Safety
+/// Each buffer is initialised, and nobody changes it meanwhile.
+pub(crate) unsafe fn write_segments(file: Opened<'_>, list: &[Segment], offset: u64) -> Result<usize, Errno> {
+    // SAFETY: IoSlice has the layout of iovec, and so has a segment.
+    let buffers: &[IoSlice<'_>] = unsafe { std::slice::from_raw_parts(list.as_ptr().cast(), list.len()) };
+    write_vectored(file, buffers, offset)
 }
 
 /// One read(2).

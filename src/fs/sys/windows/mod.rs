@@ -14,10 +14,12 @@ mod handles;
 mod learn;
 mod open;
 mod options;
+mod vectored;
 
 pub(crate) use learn::learn;
 pub(crate) use open::{Flags, open};
 pub(crate) use std::os::windows::io::OwnedHandle;
+pub(crate) use vectored::{read_segments, read_vectored, write_segments, write_vectored};
 
 use crate::{
     engine::Fault,
