@@ -303,7 +303,8 @@ impl Stage {
         let list = || Buffers::from(vec![vec![0_u8; BLOCK / 4]; 4]);
         let lists: Vec<_> = (0..self.depth).map(|_| RefCell::new(Some(list()))).collect();
         let take = |n: usize| lists[n].borrow_mut().take().unwrap();
-        let give = |n: usize, ended: Result<(usize, Buffers<Vec<u8>>), OpError<Buffers<Vec<u8>>>>| {
+        type List = Buffers<Vec<u8>>;
+        let give = |n: usize, ended: Result<(usize, List), OpError<List>>| {
             let (moved, list) = ended.unwrap();
             assert_eq!(moved, BLOCK);
             *lists[n].borrow_mut() = Some(list);

@@ -150,9 +150,8 @@ unsafe impl GlobalAlloc for Watching {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: it is not freed yet, and was zeroed when it was allocated.
-        if LOOKING.load(Ordering::Relaxed)
-            && has_password(unsafe { std::slice::from_raw_parts(block, layout.size()) })
-        {
+        let freed = unsafe { std::slice::from_raw_parts(block, layout.size()) };
+        if LOOKING.load(Ordering::Relaxed) && has_password(freed) {
             FOUND.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: the caller's.

@@ -2,7 +2,7 @@
 
 use super::{leaks_nothing, rounds};
 use haft::process::{Command, LaunchError, Object, Stdio, Step, Stream};
-use haft_tests::{event, high, isolated, kid, skip, watchdog};
+use haft_tests::{event, isolated, kid, skip, watchdog};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use windows_sys::Win32::Foundation::{
 
 /// A stream made from a handle that is closed by then.
 fn from_a_closed_handle() -> Stdio {
-    let value = high(event).as_raw_handle();
+    let value = event().as_raw_handle();
     // SAFETY: it is closed, and nothing has its value: calls with it give errors.
     Stdio::from_borrowed(unsafe { BorrowedHandle::borrow_raw(value) })
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_long_lived_child_never_holds_another_launchs_pipe() {
     watchdog!(120);
+    const LIMIT: Duration = Duration::from_secs(3);
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
         for _ in 0..3 {
@@ -57,9 +58,12 @@ fn a_long_lived_child_never_holds_another_launchs_pipe() {
             slowest = slowest.max(from.elapsed());
             ended.unwrap();
             assert_eq!(out, "x\n");
+            if slowest > LIMIT {
+                break;
+            }
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(slowest < Duration::from_secs(3), "a reader waited {slowest:?} for the end");
+        assert!(slowest <= LIMIT, "a reader waited {slowest:?} for the end");
     });
 }
 
