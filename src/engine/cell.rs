@@ -395,8 +395,11 @@ impl CompleterSide {
 
     /// Takes a step's result into account. The outcome, if that was the last.
     pub(super) fn settle(&self, step: Result<usize, Errno>) -> Option<Outcome> {
-        // SAFETY: as above.
-        self.cell().request.with_mut(|request| perform::settle(unsafe { &mut (*request).work }, step))
+        self.cell().request.with_mut(|request| {
+            // SAFETY: while the operation runs the request is the completer's.
+            let Request { handle, work } = unsafe { &mut *request };
+            perform::settle(work, handle.as_deref().expect("it is on a handle").opened(), step)
+        })
     }
 
     /// Whether the future went away, so that no further step need start.

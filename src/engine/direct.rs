@@ -5,17 +5,18 @@
 //!    completes the operation.
 //! 3. Between the two [`Course`](super::course::Course) decides who goes on.
 //!
-//! A transfer of which a part ended at once, on the calling thread, is finished by the pool: what ends at once is copied
-//! from or to the system's cache, and a poll must not do so for long.
+//! A transfer of which a large part ended at once, on the calling thread, is finished by the pool: what ends at once is
+//! copied from or to the system's cache, and a poll must not do so for long. After a small part the poll goes on: most
+//! likely the file ends there, and the next step says so.
 //!
 //! Until a step's end has been heard of the system may write to the cell and to the buffer. So a future that goes away
 //! cancels the step, leaves its buffer in the cell, and both are kept until then.
 
 use super::{
     Shared, Submitted,
-    cell::{Cell, Completed, CompleterSide, FutureSide, Kind, Outcome, Release},
+    cell::{Cell, Completed, CompleterSide, FutureSide, Kind, Outcome, Release, Work},
     handle::Handle,
-    port::Begun,
+    port::{AT_ONCE, Begun},
 };
 use crate::fs::sys::Errno;
 use std::{ptr::NonNull, sync::Arc, task::Waker};
@@ -24,7 +25,7 @@ use std::{ptr::NonNull, sync::Arc, task::Waker};
 enum Advanced {
     /// A step is under way.
     Pending,
-    /// A part ended at once.
+    /// A large part ended at once.
     HandOn(CompleterSide),
     Ended(CompleterSide, Outcome),
 }
@@ -88,7 +89,8 @@ fn advance(
             if let Some(outcome) = cell.settle(result) {
                 return Advanced::Ended(cell, outcome);
             }
-            if calling && cell.with_request(|work, _| matches!(work.kind, Kind::Read | Kind::Write)) {
+            let is_long = |work: &Work| matches!(work.kind, Kind::Read | Kind::Write) && work.done >= AT_ONCE;
+            if calling && cell.with_request(|work, _| is_long(work)) {
                 return Advanced::HandOn(cell);
             }
             if course.is_cancelled() {

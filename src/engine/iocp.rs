@@ -7,8 +7,8 @@
 //! * A call that ends at once tells so by its return, and with `FILE_SKIP_COMPLETION_PORT_ON_SUCCESS` the port hears
 //!   nothing of it. Where the system does not take that mode, a successful call is told twice, and the port's word
 //!   counts. A call that fails at once is never told to the port.
-//! * `FILE_SKIP_SET_EVENT_ON_HANDLE` saves the system from signalling the file itself; but others may wait for that, so
-//!   only files that haft opened get it.
+//! * `FILE_SKIP_SET_EVENT_ON_HANDLE` would save the system from signalling the file itself, but cannot be taken back; and
+//!   std's reads wait for that after `try_into_std`, as DeviceIoControl does without an `OVERLAPPED`.
 //! * Whoever has the handle, or a duplicate of it, can make overlapped calls of which this port hears. So a completion
 //!   counts only if its address is that of a cell of this engine.
 //! * A write that makes the file longer ends before its call returns, whatever the handle, and takes its time. The pool
@@ -50,7 +50,7 @@ use windows_sys::Win32::{
             PostQueuedCompletionStatus,
         },
         Threading::INFINITE,
-        WindowsProgramming::{FILE_SKIP_COMPLETION_PORT_ON_SUCCESS, FILE_SKIP_SET_EVENT_ON_HANDLE},
+        WindowsProgramming::FILE_SKIP_COMPLETION_PORT_ON_SUCCESS,
     },
 };
 
@@ -69,6 +69,9 @@ const MOST_THREADS: usize = 4;
 
 /// The most bytes of a buffered file that one step moves: if it ends at once they are copied in a poll.
 const BUFFERED_STEP: usize = 1 << 20;
+
+/// So many bytes of a buffered file, and one step more, are copied in a poll at most.
+pub(super) const AT_ONCE: usize = 64 * 1024;
 
 /// The keys by which a thread of the port tells completions from the word to end.
 const COMPLETION: usize = 0;
@@ -100,11 +103,10 @@ impl Port {
             return;
         }
         ways.bound = true;
-        let event = if ways.ours { FILE_SKIP_SET_EVENT_ON_HANDLE } else { 0 };
         // SAFETY: the handle is open.
-        ways.skips = unsafe {
-            SetFileCompletionNotificationModes(handle, (FILE_SKIP_COMPLETION_PORT_ON_SUCCESS | event) as u8)
-        } != 0;
+        ways.skips =
+            unsafe { SetFileCompletionNotificationModes(handle, FILE_SKIP_COMPLETION_PORT_ON_SUCCESS as u8) }
+                != 0;
     }
 
     /// The port, with a thread that serves it. It lives as long as `shared`.
@@ -162,8 +164,9 @@ impl Port {
         let next = rest(work);
         let whole = handle.ways.unbuffered || handle.ways.stream;
         let len = next.len.min(if whole { STEP } else { BUFFERED_STEP }) as u32;
-        // Nothing that is written would reach the reader as such, and look like the end to most.
-        if work.kind == Kind::Send && len == 0 {
+        // Nothing that is written would reach the reader as such, and look like the end to most; to read nothing would
+        // wait until there is something.
+        if matches!(work.kind, Kind::Send | Kind::Receive) && len == 0 {
             return Begun::Ended(Ok(0));
         }
         let file = handle.opened().raw();

@@ -12,7 +12,7 @@ use super::{
     cell::{Cell, Completed, Kind},
     handle::{Handle, HandleRef, Traits},
     open_cell,
-    port::Port,
+    port::{AT_ONCE, Port},
     scripted::Step,
     slab::{Slab, Slot},
     waker::WakerSlot,
@@ -718,6 +718,27 @@ fn a_step_that_comes_short_is_followed_by_another_whoever_hears_of_it() {
         assert_eq!((read, canary.value()), (FILLED as usize, FILLED));
         lease.shared.port.join();
         end(file, lease, reader);
+    });
+}
+
+// Fails when `advance` hands on every part that ended at once (does not look at AT_ONCE): no worker is there.
+#[test]
+fn a_small_part_that_ends_at_once_is_followed_by_the_next_step_in_the_same_poll() {
+    model(3, || {
+        let rest = FILLED as usize - AT_ONCE + 1;
+        let lease = scripted(&[Step::AtOnce(AT_ONCE - 1), Step::AtOnce(rest)]);
+        // Nobody looks, so that what came to the pool would wait.
+        lease.shared.pool.enrol();
+        let file = file(&lease);
+        let (canary, _) = Canary::new();
+        let Poll::Ready(Ok((read, canary))) = poll_once(pin!(file.read_at_async(canary, 0))) else {
+            panic!("it has ended");
+        };
+        assert_eq!((read, canary.value()), (FILLED as usize, FILLED));
+        drop(canary);
+        let shared = Arc::clone(&lease.shared);
+        let worker = thread::spawn(move || shared.pool.work(&shared));
+        end(file, lease, vec![worker]);
     });
 }
 

@@ -16,6 +16,9 @@ pub(super) const fn in_flight() -> InFlight {
     InFlight
 }
 
+/// Nothing ends at once.
+pub(super) const AT_ONCE: usize = 0;
+
 pub(crate) struct Port;
 
 impl Port {

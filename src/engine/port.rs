@@ -1,11 +1,11 @@
 //! The one place that picks how the system carries operations on by itself, if it does.
 
 #[cfg(windows)]
-pub(super) use super::iocp::{InFlight, Port, in_flight};
+pub(super) use super::iocp::{AT_ONCE, InFlight, Port, in_flight};
 #[cfg(not(any(windows, all(test, loom))))]
-pub(super) use super::no_port::{InFlight, Port, in_flight};
+pub(super) use super::no_port::{AT_ONCE, InFlight, Port, in_flight};
 #[cfg(all(test, loom))]
-pub(super) use super::scripted::{InFlight, Port, in_flight};
+pub(super) use super::scripted::{AT_ONCE, InFlight, Port, in_flight};
 
 use crate::fs::sys::Errno;
 

@@ -28,6 +28,9 @@ pub(super) fn in_flight() -> InFlight {
     None
 }
 
+/// After so many bytes at once the pool goes on.
+pub(super) const AT_ONCE: usize = 3;
+
 /// How a step goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {

@@ -24,8 +24,9 @@ pub(super) unsafe fn perform(
     abandoned: &dyn Fn() -> bool,
     step: unsafe fn(Opened<'_>, &[Segment], u64) -> Result<usize, Errno>,
 ) -> Outcome {
+    // The system looks at so many buffers only, and if all of them were empty, that would look like the end.
     // SAFETY: the caller's.
-    let mut left = unsafe { list(work.ptr.cast(), work.len) };
+    let mut left = advance(unsafe { list(work.ptr.cast(), work.len) }, 0);
     let mut work = *work;
     loop {
         let offset = work.offset.wrapping_add(work.done as u64);
@@ -40,7 +41,7 @@ pub(super) unsafe fn perform(
                 unsafe { step(handle.opened(), &[Segment { len: first.len.min(len), ..first }], offset) }
             }
         };
-        if let Some(outcome) = settle(&mut work, moved) {
+        if let Some(outcome) = settle(&mut work, handle.opened(), moved) {
             return outcome;
         }
         left = advance(left, moved.unwrap_or(0));
@@ -50,7 +51,7 @@ pub(super) unsafe fn perform(
     }
 }
 
-/// The buffers from `first` on that hold so many bytes.
+/// The buffers from `first` on that hold so many bytes, from the first that has any.
 ///
 /// # Safety
 /// They are there, and nobody else's.
@@ -65,7 +66,7 @@ unsafe fn list<'a>(first: *mut Segment, bytes: usize) -> &'a mut [Segment] {
         return &mut [];
     }
     // SAFETY: as above.
-    unsafe { std::slice::from_raw_parts_mut(first, count) }
+    advance(unsafe { std::slice::from_raw_parts_mut(first, count) }, 0)
 }
 
 /// What is left of a list after so many bytes, which may end within a buffer.
@@ -111,5 +112,16 @@ mod tests {
                 .collect();
             assert_eq!(left, bytes[done..]);
         }
+    }
+
+    // A step that is cut short takes the first buffer alone, and one without bytes would look like the end. Fails when
+    // `list` gives all that it has.
+    #[test]
+    fn a_list_begins_with_a_buffer_that_has_bytes() {
+        let mut bytes = [0_u8; 4];
+        let mut segments = [0, 0, 4].map(|len| Segment { ptr: bytes.as_mut_ptr(), len });
+        // SAFETY: the list is this test's.
+        let left = unsafe { list(segments.as_mut_ptr(), 4) };
+        assert_eq!(left.iter().map(|segment| segment.len).collect::<Vec<_>>(), [4]);
     }
 }

@@ -60,7 +60,7 @@ impl File {
     /// 2^63 - 1.
     ///
     /// # References
-    /// pread(2) on Unix; ReadFile with an OVERLAPPED structure on Windows, which moves a plain handle's cursor.
+    /// pread(2) on Unix; on Windows NtReadFile, which moves a plain handle's cursor, or on an overlapped handle ReadFile.
     #[inline]
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         Ok(sys::read_into(self.handle.opened(), buffer, offset)?)
@@ -93,7 +93,7 @@ impl File {
     /// 2^63 - 1, and on a file opened for appending alone, where the system would ignore the offset.
     ///
     /// # References
-    /// pwrite(2) on Unix, with its section BUGS; WriteFile with an OVERLAPPED structure on Windows.
+    /// pwrite(2) on Unix, with its section BUGS; on Windows NtWriteFile, or on an overlapped handle WriteFile.
     #[inline]
     pub fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         if self.handle.appends {

@@ -48,9 +48,8 @@ impl Ord for Name {
 #[cfg(windows)]
 impl Ord for Name {
     fn cmp(&self, other: &Name) -> Ordering {
-        use std::os::windows::ffi::OsStrExt;
-        let wide = |name: &Name| name.0.encode_wide().collect::<Vec<u16>>();
-        super::plan::environment::compare_names(&wide(self), &wide(other))
+        use crate::windows::wide;
+        super::plan::environment::compare_names(&wide(&self.0), &wide(&other.0))
     }
 }
 

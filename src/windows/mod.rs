@@ -4,7 +4,7 @@ mod overlapped;
 pub(crate) mod path;
 pub(crate) mod pipe;
 
-pub(crate) use overlapped::{finished, is_overlapped};
+pub(crate) use overlapped::{finished, is_overlapped, is_synchronous, query};
 
 use std::os::windows::io::{FromRawHandle, OwnedHandle};
 use windows_sys::Win32::Foundation::{GetLastError, HANDLE};

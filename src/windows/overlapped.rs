@@ -7,7 +7,8 @@ use std::{
 };
 use windows_sys::{
     Wdk::Storage::FileSystem::{
-        FILE_SYNCHRONOUS_IO_ALERT, FILE_SYNCHRONOUS_IO_NONALERT, FileModeInformation, NtQueryInformationFile,
+        FILE_INFORMATION_CLASS, FILE_SYNCHRONOUS_IO_ALERT, FILE_SYNCHRONOUS_IO_NONALERT, FileModeInformation,
+        NtQueryInformationFile,
     },
     Win32::{
         Foundation::{ERROR_IO_PENDING, HANDLE, TRUE},
@@ -87,22 +88,32 @@ fn finished_with(
 
 /// Whether a handle was opened for overlapped I/O: then the system does not wait in its calls. So counts a handle that
 /// cannot be asked, such as one of a console, as one that does.
+pub(crate) fn is_overlapped(handle: BorrowedHandle<'_>) -> bool {
+    query(handle, FileModeInformation).is_some_and(|mode| !is_synchronous(mode))
+}
+
+/// Whether calls end before they return on a handle of this mode.
 ///
 /// # References
 /// * [`FILE_MODE_INFORMATION`](https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_mode_information)
-pub(crate) fn is_overlapped(handle: BorrowedHandle<'_>) -> bool {
-    const SYNCHRONOUS: u32 = FILE_SYNCHRONOUS_IO_ALERT | FILE_SYNCHRONOUS_IO_NONALERT;
-    let mut mode = 0_u32;
+pub(crate) fn is_synchronous(mode: u32) -> bool {
+    mode & (FILE_SYNCHRONOUS_IO_ALERT | FILE_SYNCHRONOUS_IO_NONALERT) != 0
+}
+
+/// What the system knows of a handle, where that is a single number. On a handle whose calls wait for their end the
+/// question may wait too, for one that is under way.
+pub(crate) fn query(handle: BorrowedHandle<'_>, class: FILE_INFORMATION_CLASS) -> Option<u32> {
+    let mut answer = 0_u32;
     let mut status = IO_STATUS_BLOCK::default();
-    // SAFETY: the places are this frame's, and a FILE_MODE_INFORMATION is one number.
-    let answer = unsafe {
+    // SAFETY: the places are this frame's, and the second has the size that is told. The call ends before it returns.
+    let result = unsafe {
         NtQueryInformationFile(
             handle.as_raw_handle(),
             &raw mut status,
-            (&raw mut mode).cast(),
-            size_of_val(&mode) as u32,
-            FileModeInformation,
+            (&raw mut answer).cast(),
+            size_of_val(&answer) as u32,
+            class,
         )
     };
-    answer >= 0 && mode & SYNCHRONOUS == 0
+    (result >= 0).then_some(answer)
 }

@@ -438,15 +438,19 @@ fn overlapped() -> OpenOptions {
 #[cfg(windows)]
 fn by_the_system(depth: usize) {
     let engine = Engine::builder().build();
-    // A thread of the port lets go of a cell a moment after the task has seen the end.
+    // A thread of the port lets go of a cell a moment after the task has seen the end. And where that thread finds as many
+    // ends as it takes at once, it has another one start, which is no operation's cost: so this is not counted.
     let more = Stage::of(overlapped(), &engine, depth + 70);
-    more.check(
-        "more than ever",
-        |n| more.file.read_at_async(more.take(n), 0),
-        |n, ended| {
-            more.give(n, ended.unwrap().1);
-        },
-    );
+    let mut slots: Box<[Option<_>]> = (0..more.depth).map(|_| None).collect();
+    for _ in 0..20 {
+        more.row.run(&mut slots, &mut |n| more.file.read_at_async(more.take(n), 0), &mut |n,
+                                                                                          ended: Result<
+            (usize, Vec<u8>),
+            OpError<Vec<u8>>,
+        >| {
+            more.give(n, ended.unwrap().1)
+        });
+    }
     let stage = Stage::of(overlapped(), &engine, depth);
     stage.reads();
     stage.writes();

@@ -27,7 +27,7 @@ fn parts(lens: &[usize], fill: u8) -> Vec<Vec<u8>> {
 }
 
 // dotnet#108383, zig#9015: one call takes 1,024 buffers at most. Fails when the steps after the first begin anew
-// (`advance` by 0 in engine/segments.rs).
+// (`advance` by 0 in engine/segments.rs), or when the first begins at an empty buffer (no `advance` before the loop).
 #[test]
 fn any_number_of_buffers_in_any_sizes_is_moved_whole() {
     watchdog!(120);
@@ -39,6 +39,7 @@ fn any_number_of_buffers_in_any_sizes_is_moved_whole() {
         vec![5],
         vec![1; 1025],
         vec![0; 1500],
+        [vec![0; 1500], vec![3, 2]].concat(),
         (0..1500).map(|n| n % 3).collect(),
         (0..60).map(|_| dice.below(20_000) as usize).collect(),
         vec![0, 4096, 0, 0, 8192, 1, 0],

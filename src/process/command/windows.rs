@@ -108,8 +108,11 @@ handles!(
     std::io::PipeReader,
     std::io::PipeWriter,
     std::io::Stdin,
+    std::io::StdinLock<'_>,
     std::io::Stdout,
+    std::io::StdoutLock<'_>,
     std::io::Stderr,
+    std::io::StderrLock<'_>,
     std::os::windows::io::BorrowedHandle<'_>,
     std::os::windows::io::OwnedHandle,
     std::process::Child,
@@ -123,6 +126,10 @@ handles!(
     Process,
     #[cfg(feature = "fs")]
     crate::fs::File,
+    #[cfg(feature = "fs")]
+    crate::pipe::PipeReader,
+    #[cfg(feature = "fs")]
+    crate::pipe::PipeWriter,
 );
 
 impl<T> sealed::Sealed for std::thread::JoinHandle<T> {
@@ -235,7 +242,7 @@ impl Command {
         self
     }
 
-    /// The child ends when this process ends, however that ends.
+    /// The child ends when this process ends, however that ends, and so does all that it has launched.
     ///
     /// It is in a job that the system closes with this process. Dropping the [`Child`] leaves it running.
     ///

@@ -276,6 +276,18 @@ fn every_kind_of_handle_can_be_passed_and_used() {
         theirs.read_to_string(&mut text).unwrap();
         assert_eq!(text, "to a socket");
 
+        // Types that need no more than to be there. Fails to build when `handles!` (command/windows.rs) lacks one of them.
+        let (read, write) = haft::pipe::pipe().unwrap();
+        let mut command = launch();
+        command.pass(&read).unwrap();
+        command.pass(&std::io::stdin().lock()).unwrap();
+        command.pass(&std::io::stdout().lock()).unwrap();
+        command.pass(&std::io::stderr().lock()).unwrap();
+        let passed = command.pass(&write).unwrap();
+        drop(write);
+        uses(&mut command, passed, &["write-handle", "to haft's pipe"]);
+        assert_eq!(std::io::read_to_string(read).unwrap(), "to haft's pipe");
+
         let event = event();
         let mut command = launch();
         let passed = command.pass(&event).unwrap();

@@ -55,6 +55,12 @@ pub(crate) fn is_interruption(errno: Errno) -> bool {
     errno == Errno::INTR
 }
 
+/// Whether a read failed only because the one before it ended with the file: the kernel says 0 then.
+#[inline(always)]
+pub(crate) fn is_end(_: Opened<'_>, _: u64, _: Errno) -> bool {
+    false
+}
+
 impl From<Errno> for Fault {
     fn from(errno: Errno) -> Fault {
         Fault::Os(errno.raw_os_error())

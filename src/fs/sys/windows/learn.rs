@@ -1,14 +1,16 @@
 //! What kind of handle one is.
 
 use super::{Flags, OwnedHandle, Ways};
-use crate::fs::open_options::Known;
-use std::os::windows::io::AsRawHandle;
+use crate::{
+    fs::open_options::Known,
+    windows::{is_synchronous, query},
+};
+use std::os::windows::io::{AsHandle, AsRawHandle};
 use windows_sys::{
     Wdk::{
         Storage::FileSystem::{
-            FILE_INFORMATION_CLASS, FILE_NO_INTERMEDIATE_BUFFERING, FILE_SYNCHRONOUS_IO_ALERT,
-            FILE_SYNCHRONOUS_IO_NONALERT, FileAccessInformation, FileFsDeviceInformation,
-            FileModeInformation, NtQueryInformationFile, NtQueryVolumeInformationFile,
+            FILE_NO_INTERMEDIATE_BUFFERING, FileAccessInformation, FileFsDeviceInformation,
+            FileModeInformation, NtQueryVolumeInformationFile,
         },
         System::SystemServices::FILE_FS_DEVICE_INFORMATION,
     },
@@ -45,15 +47,14 @@ pub(crate) fn learn(handle: &OwnedHandle, flags: Option<&Flags>) -> Known {
         };
         return Known { direct: true, appends: flags.appends(), ways };
     }
-    let mode = if kind == FILE_TYPE_DISK { query(raw, FileModeInformation) } else { None };
-    let access = if kind == FILE_TYPE_DISK { query(raw, FileAccessInformation) } else { None };
-    let synchronous = FILE_SYNCHRONOUS_IO_ALERT | FILE_SYNCHRONOUS_IO_NONALERT;
+    let mode = if kind == FILE_TYPE_DISK { query(handle.as_handle(), FileModeInformation) } else { None };
+    let access = if kind == FILE_TYPE_DISK { query(handle.as_handle(), FileAccessInformation) } else { None };
     Known {
         direct: true,
         appends: access
             .is_some_and(|access| access & (FILE_WRITE_DATA | FILE_APPEND_DATA) == FILE_APPEND_DATA),
         ways: Ways {
-            overlapped: mode.is_none_or(|mode| mode & synchronous == 0),
+            overlapped: mode.is_none_or(|mode| !is_synchronous(mode)),
             unbuffered: mode.is_some_and(|mode| mode & FILE_NO_INTERMEDIATE_BUFFERING != 0),
             stream,
             ..Ways::default()
@@ -61,27 +62,10 @@ pub(crate) fn learn(handle: &OwnedHandle, flags: Option<&Flags>) -> Known {
     }
 }
 
-/// One of the answers that are a single number.
-fn query(handle: HANDLE, class: FILE_INFORMATION_CLASS) -> Option<u32> {
-    let mut status = IO_STATUS_BLOCK::default();
-    let mut answer = 0_u32;
-    // SAFETY: both places are this frame's, and the second has the size that is told. The call ends before it returns.
-    let result = unsafe {
-        NtQueryInformationFile(
-            handle,
-            &raw mut status,
-            (&raw mut answer).cast(),
-            size_of::<u32>() as u32,
-            class,
-        )
-    };
-    (result >= 0).then_some(answer)
-}
-
 fn is_null_device(handle: HANDLE) -> bool {
     let mut status = IO_STATUS_BLOCK::default();
     let mut device = FILE_FS_DEVICE_INFORMATION::default();
-    // SAFETY: as above.
+    // SAFETY: both places are this frame's, and the second has the size that is told.
     let result = unsafe {
         NtQueryVolumeInformationFile(
             handle,

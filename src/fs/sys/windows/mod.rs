@@ -7,7 +7,7 @@
 //!
 //! A number of bytes has 32 bits in these calls, so a long one is cut to [`STEP`].
 //!
-//! References: ReadFile, WriteFile, GetFileSizeEx, SetFileInformationByHandle, FlushFileBuffers, GetFileType,
+//! References: NtReadFile, NtWriteFile, ReadFile, WriteFile, GetFileSizeEx, SetFileInformationByHandle, FlushFileBuffers, GetFileType,
 //! NtQueryInformationFile, NtQueryVolumeInformationFile.
 
 mod handles;
@@ -75,6 +75,16 @@ pub(crate) fn is_interruption(errno: Errno) -> bool {
     errno == EMPTY
 }
 
+/// Whether a read at `offset` failed only because the one before it ended with the file. An unbuffered handle is read by
+/// whole sectors: where a file ends within one, the system refuses to go on from there.
+pub(crate) fn is_end(file: Opened<'_>, offset: u64, errno: Errno) -> bool {
+    /// No device has a smaller one.
+    const SECTOR: u64 = 512;
+    file.ways.unbuffered
+        && errno == Errno(ERROR_INVALID_PARAMETER)
+        && (!offset.is_multiple_of(SECTOR) || size(file).is_ok_and(|(size, _)| size <= offset))
+}
+
 /// The ends of a new pipe, each overlapped if it is for async use.
 pub(crate) fn pipe(async_reader: bool, async_writer: bool) -> io::Result<(OwnedHandle, OwnedHandle)> {
     crate::windows::pipe::create(async_reader, async_writer)
@@ -127,7 +137,7 @@ pub(crate) fn opened(handle: &OwnedHandle, ways: Ways) -> Opened<'_> {
     Opened { handle: handle.as_handle(), ways }
 }
 
-/// One ReadFile at an offset.
+/// As [`read`].
 #[inline]
 pub(crate) fn read_into(file: Opened<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
     // SAFETY: the buffer is borrowed for the call.
@@ -198,6 +208,10 @@ fn plain(
 /// # Safety
 /// As for [`read`].
 pub(crate) unsafe fn receive(file: Opened<'_>, ptr: *mut u8, len: usize) -> Result<usize, Errno> {
+    // The system would wait until there is something to read.
+    if len == 0 {
+        return Ok(0);
+    }
     // SAFETY: the caller's; the call is waited for.
     let result = call(file, 0, |handle, moved, overlapped| unsafe {
         ReadFile(handle, ptr, step(len), moved, overlapped)
@@ -219,10 +233,12 @@ pub(crate) fn send(file: Opened<'_>, buffer: &[u8]) -> Result<usize, Errno> {
 
 /// One WriteFile at the end of the file, wherever that is when it happens.
 pub(crate) fn append(file: Opened<'_>, buffer: &[u8], _: bool) -> Result<usize, Errno> {
+    if file.ways.stream {
+        return send(file, buffer);
+    }
     // This offset means the end.
-    let end = if file.ways.stream { 0 } else { u64::MAX };
     // SAFETY: the buffer is borrowed for the call, which is waited for.
-    call(file, end, |handle, moved, overlapped| unsafe {
+    call(file, u64::MAX, |handle, moved, overlapped| unsafe {
         WriteFile(handle, buffer.as_ptr(), step(buffer.len()), moved, overlapped)
     })
 }

@@ -1,8 +1,8 @@
 //! What the handles of files are found to be, and what every way to read and write one has in common.
 
-use super::{EMPTY, Errno, is_interruption, received};
+use super::{EMPTY, Errno, is_interruption, read_segments, received};
 use crate::{
-    engine::Engine,
+    engine::{Engine, Segment},
     fs::{File, OpenOptions},
     pipe::{self, PipeReader},
 };
@@ -18,6 +18,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
@@ -516,4 +517,95 @@ fn a_plain_handle_s_position_does_not_matter() {
     file.read_exact_at(&mut two, 4).unwrap();
     assert_eq!(&two, b"45");
     assert_eq!(file.try_into_std().unwrap().stream_position().unwrap(), 6);
+}
+
+/// Two pages, aligned as such.
+#[repr(align(4096))]
+struct Pages([u8; 8192]);
+
+// SAFETY: the pages are on the heap.
+unsafe impl crate::fs::IoBufMut for Box<Pages> {
+    fn as_io_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+
+    fn io_room(&self) -> usize {
+        8192
+    }
+
+    unsafe fn set_filled(&mut self, _: usize) {}
+}
+
+// dotnet#62851. Fails when `read_end` does not take ERROR_HANDLE_EOF for the end.
+#[test]
+fn the_end_of_an_unbuffered_file_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    for len in [0, 4096, 5000, 8192] {
+        let bytes = pattern(len);
+        std::fs::write(&path, &bytes).unwrap();
+        for asynchronous in [false, true] {
+            let mut options = OpenOptions::new();
+            let file = options.read(true).unbuffered(true).asynchronous(asynchronous).open(&path).unwrap();
+            for offset in [0, 4096, 8192, 1 << 40] {
+                let there = len.saturating_sub(offset);
+                let case = format!("{asynchronous}, {offset} of {len}");
+                let mut pages = Box::new(Pages([0; 8192]));
+                assert_eq!(file.read_at(&mut pages.0, offset as u64).unwrap(), there, "{case}");
+                assert!(there == 0 || pages.0[..there] == bytes[offset..], "{case}");
+                let (read, pages) = block_on(file.read_at_async(pages, offset as u64)).unwrap();
+                assert_eq!(read, there, "{case}, async");
+                assert!(there == 0 || pages.0[..there] == bytes[offset..], "{case}, async");
+            }
+        }
+    }
+}
+
+// A list may be long, and its future dropped in between. Fails when `read_segments` goes on to the next buffer.
+#[test]
+fn an_operation_on_a_list_is_asked_after_every_call() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, file, _) in kinds(folder.path()) {
+        file.write_all_at(b"0123456789", 0).unwrap();
+        let mut bytes = [0_u8; 8];
+        let ptr = bytes.as_mut_ptr();
+        let list =
+            [Segment { ptr, len: 0 }, Segment { ptr, len: 5 }, Segment { ptr: ptr.wrapping_add(5), len: 3 }];
+        // SAFETY: the buffers are this test's.
+        let read = unsafe { read_segments(file.handle.opened(), &list, 1) };
+        assert_eq!((read, &bytes), (Ok(5), b"12345\0\0\0"), "{name}");
+    }
+}
+
+// Fails when `receive`, or `begin`, asks the system for no bytes: it waits until there is one.
+#[test]
+fn to_read_nothing_waits_for_nothing() {
+    for asynchronous in [false, true] {
+        let (mut reader, writer) = pipe::Builder::new().async_reader(asynchronous).build().unwrap();
+        let (send, ended) = mpsc::channel();
+        thread::spawn(move || {
+            assert_eq!(reader.read(&mut []).unwrap(), 0);
+            assert_eq!(block_on(reader.read_async(vec![])).unwrap().0, 0);
+            send.send(()).unwrap();
+        });
+        ended.recv_timeout(Duration::from_secs(10)).expect("it waits");
+        drop(writer);
+    }
+}
+
+// std waits for the file itself, which nobody else does any more. Fails when `bind` sets FILE_SKIP_SET_EVENT_ON_HANDLE.
+#[test]
+fn an_end_that_has_become_stds_reads_what_comes_later() {
+    let (reader, mut writer) = pipe::Builder::new().async_reader(true).build().unwrap();
+    writer.write_all(b"first").unwrap();
+    assert_eq!(block_on(reader.read_async(vec![0; 10])).unwrap().0, 5);
+    let mut reader = reader.try_into_std().unwrap();
+    let (send, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 10];
+        send.send(reader.read(&mut buffer).unwrap()).unwrap();
+    });
+    thread::sleep(Duration::from_millis(50));
+    writer.write_all(b"later").unwrap();
+    assert_eq!(ended.recv_timeout(Duration::from_secs(10)).expect("it waits for ever"), 5);
 }

@@ -63,34 +63,36 @@ pub(crate) fn read_vectored(
     let count = buffers.len();
     let nth = |index: usize| Segment { ptr: buffers[index].as_mut_ptr(), len: buffers[index].len() };
     // SAFETY: the buffers are borrowed for the call.
-    unsafe { transfer(file, count, nth, offset, &READ) }
+    unsafe { transfer(file, count, nth, offset, &READ, usize::MAX) }
 }
 
 /// Writes one buffer after another, until one is not written whole.
 pub(crate) fn write_vectored(file: Opened<'_>, buffers: &[IoSlice<'_>], offset: u64) -> Result<usize, Errno> {
     let nth = |index: usize| Segment { ptr: buffers[index].as_ptr().cast_mut(), len: buffers[index].len() };
     // SAFETY: the buffers are borrowed for the call.
-    unsafe { transfer(file, buffers.len(), nth, offset, &WRITE) }
+    unsafe { transfer(file, buffers.len(), nth, offset, &WRITE, usize::MAX) }
 }
 
-/// As [`read_vectored`].
+/// One call of [`read_vectored`]'s: before the next, the operation may be abandoned.
 ///
 /// # Safety
 /// Each buffer is valid for writes, initialised or not, and nobody else uses it meanwhile.
 pub(crate) unsafe fn read_segments(file: Opened<'_>, list: &[Segment], offset: u64) -> Result<usize, Errno> {
     // SAFETY: the caller's.
-    unsafe { transfer(file, list.len(), |index| list[index], offset, &READ) }
+    unsafe { transfer(file, list.len(), |index| list[index], offset, &READ, 1) }
 }
 
-/// As [`write_vectored`].
+/// One call of [`write_vectored`]'s, as above.
 ///
 /// # Safety
 /// Each buffer is initialised, and nobody changes it meanwhile.
 pub(crate) unsafe fn write_segments(file: Opened<'_>, list: &[Segment], offset: u64) -> Result<usize, Errno> {
     // SAFETY: the caller's.
-    unsafe { transfer(file, list.len(), |index| list[index], offset, &WRITE) }
+    unsafe { transfer(file, list.len(), |index| list[index], offset, &WRITE, 1) }
 }
 
+/// Makes `most` calls at most.
+///
 /// # Safety
 /// The buffers that `nth` gives may be used as the calls use them, until this returns.
 unsafe fn transfer(
@@ -99,6 +101,7 @@ unsafe fn transfer(
     mut nth: impl FnMut(usize) -> Segment,
     offset: u64,
     calls: &Calls,
+    most: usize,
 ) -> Result<usize, Errno> {
     positioned(file, offset)?;
     if file.ways.overlapped && file.ways.unbuffered && offset.is_multiple_of(page() as u64) {
@@ -116,7 +119,7 @@ unsafe fn transfer(
         }
     }
     let mut done = 0;
-    for segment in (0..count).map(nth).filter(|segment| segment.len > 0) {
+    for segment in (0..count).map(nth).filter(|segment| segment.len > 0).take(most) {
         // SAFETY: the caller's.
         match unsafe { (calls.one)(file, segment, offset.wrapping_add(done as u64)) } {
             Ok(moved) => {
@@ -143,7 +146,9 @@ fn whole_pages(list: impl Iterator<Item = Segment>, pages: &mut [FILE_SEGMENT_EL
         }
         for at in (0..segment.len).step_by(page) {
             let Some(place) = pages.get_mut(found) else { return found };
-            *place = FILE_SEGMENT_ELEMENT { Buffer: segment.ptr.wrapping_add(at).cast() };
+            // All of its 64 bits, also where a pointer has fewer.
+            *place =
+                FILE_SEGMENT_ELEMENT { Alignment: segment.ptr.wrapping_add(at).expose_provenance() as u64 };
             found += 1;
         }
     }
