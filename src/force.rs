@@ -18,8 +18,10 @@
 
 /// Something that a kernel, a file system or a sandbox may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(windows, allow(dead_code, reason = "Windows may lack few of them"))]
-#[cfg_attr(not(all(feature = "process", feature = "fs")), allow(dead_code, reason = "each half has its own"))]
+#[cfg_attr(
+    any(windows, not(all(feature = "process", feature = "fs"))),
+    allow(dead_code, reason = "each half has its own, and Windows may lack few of them")
+)]
 pub(crate) enum Lack {
     Clone3,
     CloseRange,

@@ -186,6 +186,8 @@ impl Port {
         }
         match last_error() {
             ERROR_IO_PENDING => Begun::Pending,
+            // Of an error the port hears nothing. Of a warning it would (more data than fits, from a pipe of messages), but
+            // no handle that is bound gives one: files do not, nor do pipes of bytes, and others are not bound.
             error => Begun::Ended(result(work, Err(Errno(error)))),
         }
     }
@@ -262,6 +264,8 @@ fn serve(shared: &Arc<Shared>, port: HANDLE) {
             GetQueuedCompletionStatusEx(port, entries.as_mut_ptr(), BATCH as u32, &raw mut count, INFINITE, 0)
         } == TRUE;
         if !taken {
+            // The next handle that is bound starts another thread.
+            lock(&shared.port.state).threads -= 1;
             return;
         }
         let entries = &entries[..count as usize];

@@ -3,7 +3,7 @@
 //! [`Command`], [`Child`] and [`Stdio`] carry the names, signatures and meaning of [`std::process`], so that changing
 //! the import is a beginning; [`ExitStatus`] and [`Output`] are std's. Not there yet is what std has for Unix alone, in
 //! its `CommandExt`: `pre_exec`, `exec`, `arg0`, `uid`, `gid`, `groups` and `process_group`. What it has for Windows are methods
-//! of the types themselves. What haft does differently:
+//! of the types themselves, but for what is not stable there (`force_quotes`, attributes of the caller's own). What haft does differently:
 //!
 //! * **A child gets its standard handles and nothing else**, whatever flags the parent's descriptors have.
 //!   [`Command::pass`] adds to them; [`Command::inherit`] with [`Inherit::All`] is what std does. So `make`'s

@@ -4,6 +4,10 @@ mod overlapped;
 pub(crate) mod path;
 pub(crate) mod pipe;
 
+#[cfg_attr(
+    not(all(feature = "process", feature = "fs")),
+    allow(unused_imports, reason = "each half has its own")
+)]
 pub(crate) use overlapped::{finished, is_overlapped, is_synchronous, query};
 
 use std::os::windows::io::{FromRawHandle, OwnedHandle};

@@ -204,6 +204,77 @@ fn a_waker_is_called_once_an_operation() {
     assert!(ends_within(SOON, move || drop(engine)));
 }
 
+// dotnet#53432. Fails when `append` names the offset where the file ended before.
+#[test]
+fn appended_records_of_several_handles_are_never_torn_or_lost() {
+    #[cfg(windows)]
+    if haft_tests::under_wine() {
+        skip!("Wine looks for the end of the file and then writes there, in two steps");
+    }
+    const HANDLES: usize = 4;
+    const RECORDS: usize = 500;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    thread::scope(|scope| {
+        for handle in 0..HANDLES {
+            let path = &path;
+            scope.spawn(move || {
+                let log = File::options().append(true).create(true).open(path).unwrap();
+                for record in 0..RECORDS {
+                    log.append(format!("{handle} {record:0>60}\n").as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let mut next = [0; HANDLES];
+    for line in std::fs::read_to_string(&path).unwrap().lines() {
+        let (handle, record) = line.split_once(' ').expect("a whole record");
+        let next = &mut next[handle.parse::<usize>().unwrap()];
+        assert_eq!((record.len(), record.parse::<usize>().unwrap()), (60, *next), "{line}");
+        *next += 1;
+    }
+    assert_eq!(next, [RECORDS; HANDLES]);
+}
+
+// dotnet#108322, rust#38590. Fails when a length is cut to its lowest 32 bits (`step` in fs/sys/windows).
+#[cfg(windows)]
+#[test]
+fn more_than_four_gib_at_once() {
+    watchdog!(170);
+    const LEN: usize = (4 << 30) + 5;
+    let folder = tempfile::tempdir().unwrap();
+    let file = file_with(&Engine::default(), folder.path(), b"");
+    if let Err(error) = file.set_len(LEN as u64) {
+        skip!("no room for a file of more than 4 GiB: {error}");
+    }
+    file.write_all_at(b"last", LEN as u64 - 4).unwrap();
+    let mut whole: Vec<u8> = Vec::new();
+    if whole.try_reserve_exact(LEN).is_err() {
+        skip!("no memory for 4 GiB");
+    }
+    let (read, haft::fs::Spare(whole)) = block_on(file.read_at_async(haft::fs::Spare(whole), 0)).unwrap();
+    assert_eq!((read, &whole[LEN - 4..]), (LEN, &b"last"[..]));
+}
+
+// Fails when the system's refusal is taken for the end of the file.
+#[cfg(windows)]
+#[test]
+fn a_misaligned_transfer_without_the_systems_cache_is_refused() {
+    if haft_tests::under_wine() {
+        skip!("Wine takes any address, offset and length");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unbuffered");
+    std::fs::write(&path, pattern(1, 8192)).unwrap();
+    for asynchronous in [false, true] {
+        let mut options = File::options();
+        let file = options.read(true).unbuffered(true).asynchronous(asynchronous).open(&path).unwrap();
+        assert_eq!(file.read_at(&mut [0; 100], 1).unwrap_err().kind(), ErrorKind::InvalidInput);
+        let error = block_on(file.read_at_async(vec![0; 100], 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+}
+
 #[cfg(windows)]
 #[test]
 fn semantics() {
