@@ -17,7 +17,7 @@ pub(super) const fn in_flight() -> InFlight {
 }
 
 /// Nothing ends at once.
-pub(super) const AT_ONCE: usize = 0;
+pub(super) const AT_ONCE: usize = 1;
 
 pub(crate) struct Port;
 

@@ -164,6 +164,19 @@ fn batch_files_of_odd_names_run() {
     }
 }
 
+// What `canonicalize` gives, `cmd.exe` takes for no path at all, on Windows as on Wine. Fails when the path goes onto the
+// command line without `without_prefix`.
+#[test]
+fn a_batch_file_runs_by_its_canonical_path() {
+    watchdog!();
+    let (folder, at) = scripts();
+    let script = fs::canonicalize(at.join("with blank.cmd")).unwrap();
+    assert!(script.as_os_str().to_string_lossy().starts_with(r"\\?\"), "{script:?}");
+    let [theirs, ours] = both_ways(&script, &["one"], folder.path());
+    assert_eq!(theirs, ours);
+    assert!(ours.as_ref().is_ok_and(|said| said.ends_with("\"one\"\n")), "{ours:?}");
+}
+
 // Whoever gives a raw argument vouches for it, as with std.
 #[test]
 fn raw_arguments_of_a_batch_file_are_stds() {

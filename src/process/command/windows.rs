@@ -46,7 +46,7 @@ impl PassedHandle {
 /// What a command can be told on Windows alone.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
-    /// The indices of the arguments that go onto the command line as they are.
+    /// The indices of the arguments that go onto the command line as they are, in their order.
     pub(crate) raw: Vec<usize>,
     pub(crate) flags: u32,
     pub(crate) no_window: bool,

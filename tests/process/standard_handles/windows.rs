@@ -2,12 +2,14 @@
 
 use haft::process::{Command, Inherit, Stdio};
 use haft_tests::{
-    Handle, event, high, is_inheritable, is_signaled, isolated, kid, look, make_inheritable, watchdog,
+    Handle, despite_wine, event, high, is_inheritable, is_signaled, isolated, kid, look, make_inheritable,
+    watchdog,
 };
 use std::fs::File;
 use std::io::Read;
 use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation};
 use windows_sys::Win32::System::Console::{
     GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, SetStdHandle,
@@ -274,4 +276,54 @@ fn inherit_all_gives_the_same_standard_handles() {
         assert_eq!((about[0], about[2]), ("char sync", "pipe sync"), "{inherit:?}");
         assert!(about[1].starts_with("disk sync "), "{inherit:?}: {about:?}");
     }
+}
+
+// A program may change the flags of its standard handles while it launches, by SetHandleInformation or by launching in
+// another way that does. Fails, by a launch that does not go, when `lend` gives a handle by list under its own value
+// because it is inheritable at the time of the look.
+#[test]
+fn a_standard_handle_whose_flag_changes_during_launches_is_given_on() {
+    isolated!({
+        watchdog!();
+        let file = tempfile::tempfile().unwrap();
+        let value = file.as_raw_handle() as usize;
+        let set = |flag| {
+            // SAFETY: changes a flag of a handle that is open.
+            unsafe { SetHandleInformation(value as _, HANDLE_FLAG_INHERIT, flag) };
+        };
+        let own = Own::new();
+        own.set([value, own.0[1], own.0[2]]);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !done.load(Relaxed) {
+                    set(HANDLE_FLAG_INHERIT);
+                    set(0);
+                }
+            });
+            let launched = std::panic::catch_unwind(|| {
+                for _ in 0..60 {
+                    let mut command = Command::new(kid!());
+                    assert!(despite_wine(|| command.args(["exit", "0"]).status()).unwrap().success());
+                }
+            });
+            done.store(true, Relaxed);
+            launched.unwrap();
+        });
+    });
+}
+
+// rust#38811, in the direction in which the child writes. Fails when `is_pipe` (sys/windows/pipe_end.rs) takes an end
+// that has not the right to be asked for something else than a pipe: the child hangs once it has filled the pipe.
+#[test]
+fn an_overlapped_end_that_is_written_to_is_relayed() {
+    watchdog!();
+    let (mut reader, writer) = haft::pipe::Builder::new().async_writer(true).build().unwrap();
+    let mut child =
+        Command::new(kid!()).args(["flood", "400000"]).stdout(Stdio::from_borrowed(&writer)).spawn().unwrap();
+    drop(writer);
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read).unwrap();
+    assert_eq!(read.len(), 400_000);
+    assert!(child.wait().unwrap().success());
 }

@@ -100,7 +100,8 @@ impl Plan {
         let arguments = arguments(command);
         let (application, command_line) = if batch::is_batch_file(found.path()) {
             let interpreter = [parent.system, &units(br"\cmd.exe"), &[0]].concat();
-            (interpreter, batch::command_line(found.path(), &arguments).map_err(refuse)?)
+            let script = without_prefix(found.path(), parent.absolute);
+            (interpreter, batch::command_line(&script, &arguments).map_err(refuse)?)
         } else {
             let application = (parent.any_length)(found.terminated());
             (application, command_line::command_line(&program, &arguments).map_err(refuse)?)
@@ -169,11 +170,32 @@ impl Plan {
 
 const ERROR_FILE_NOT_FOUND: i32 = windows_sys::Win32::Foundation::ERROR_FILE_NOT_FOUND as i32;
 
+/// The path without the prefix of [`std::fs::canonicalize`], which `cmd.exe` does not understand. It stays where the path
+/// would mean something else without it.
+fn without_prefix(path: &[u16], absolute: fn(&Path) -> io::Result<PathBuf>) -> Vec<u16> {
+    let (start, rest) = if let Some(rest) = path.strip_prefix(&units(br"\\?\UNC\")[..]) {
+        (&units(br"\\")[..], rest)
+    } else if let Some(rest) = path.strip_prefix(&units(br"\\?\")[..]) {
+        (&[][..], rest)
+    } else {
+        return path.to_vec();
+    };
+    let plain = PathBuf::from(OsString::from_wide(&[start, rest].concat()));
+    match absolute(&plain) {
+        Ok(full) if full.as_os_str() == plain.as_os_str() => wide(plain.as_os_str()),
+        _ => path.to_vec(),
+    }
+}
+
 /// The arguments of a command.
 pub(crate) fn arguments(command: &Command) -> Vec<Argument> {
     let argument = |(index, text): (usize, &OsString)| {
         let text = wide(text);
-        if command.settings.raw.contains(&index) { Argument::Raw(text) } else { Argument::Regular(text) }
+        if command.settings.raw.binary_search(&index).is_ok() {
+            Argument::Raw(text)
+        } else {
+            Argument::Regular(text)
+        }
     };
     command.args.iter().enumerate().map(argument).collect()
 }

@@ -57,9 +57,28 @@ pub(crate) fn explain_shell_execute(command: &Command, error: io::Error) -> Laun
 /// The working directory, if that is what an error is about: the system has one call for it and for the program.
 fn unusable_directory(command: &Command, error: i32) -> Option<PathBuf> {
     let directory = command.directory.as_ref()?;
-    (is_about_a_name(error) && !directory.is_dir()).then(|| directory.clone())
+    // The number is of the directory alone. One that is there may be too long: the system takes 258 characters.
+    let usable = error as u32 != ERROR_DIRECTORY && directory.is_dir();
+    (is_about_a_name(error) && !usable).then(|| directory.clone())
 }
 
 fn is_about_a_name(error: i32) -> bool {
     matches!(error as u32, ERROR_DIRECTORY | ERROR_FILE_NOT_FOUND | ERROR_PATH_NOT_FOUND | ERROR_INVALID_NAME)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // bun#24012, deno#20351. Windows says ERROR_DIRECTORY of a directory that is there and whose path is too long for a
+    // process to start in; Wine has another number. Fails when `unusable_directory` asks only whether it is there.
+    #[test]
+    fn what_is_said_of_a_directory_is_never_said_of_the_program() {
+        let there = std::env::temp_dir();
+        let mut command = Command::new("x");
+        assert_eq!(unusable_directory(&command, ERROR_DIRECTORY as i32), None);
+        command.current_dir(&there);
+        assert_eq!(unusable_directory(&command, ERROR_DIRECTORY as i32), Some(there));
+        assert_eq!(unusable_directory(&command, ERROR_FILE_NOT_FOUND as i32), None);
+    }
 }

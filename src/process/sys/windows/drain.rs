@@ -36,6 +36,7 @@ pub(crate) fn drain_both(
         });
     }
     let mut reads = [Reading::new(&one, into_one)?, Reading::new(&other, into_other)?];
+    let mut last = 1;
     loop {
         for index in 0..2 {
             if reads[index].ended {
@@ -43,14 +44,18 @@ pub(crate) fn drain_both(
                 return if index == 0 { second.finish() } else { first.finish() };
             }
         }
-        let events = reads.each_ref().map(|read| read.event.as_raw_handle());
+        // Of two that are set, the wait names the first: the one that was not heard last.
+        let order = [1 - last, last];
+        let events = order.map(|index| reads[index].event.as_raw_handle());
         // SAFETY: both events are open.
         let woken = unsafe { WaitForMultipleObjects(2, events.as_ptr(), FALSE, INFINITE) };
         match woken.wrapping_sub(WAIT_OBJECT_0) {
-            index @ 0..2 => reads[index as usize].take()?,
+            woken @ 0..2 => {
+                last = order[woken as usize];
+                reads[last].take()?;
+            }
             _ => return Err(io::Error::last_os_error()),
         }
-        // The other's event stays set until its result is taken, so neither is passed over for long.
     }
 }
 

@@ -9,6 +9,7 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
 use super::handles::is_inheritable;
+use crate::process::inherit::Inherit;
 use crate::process::plan::Source;
 use crate::windows::{last_error, owned};
 
@@ -36,11 +37,14 @@ impl Inheritable {
     }
 
     /// The value under which the child gets this; 0 for nothing.
-    pub(super) fn lend(&mut self, source: Source) -> Result<usize, u32> {
+    ///
+    /// A launch by a list duplicates what is shared even if that is inheritable: the program may change its flag or
+    /// close it at any time, and one handle in the list that is not inheritable fails the launch.
+    pub(super) fn lend(&mut self, source: Source, inherit: Inherit) -> Result<usize, u32> {
         match source {
             Source::Missing => Ok(0),
-            Source::Shared { value, inheritable: true } => Ok(value),
-            Source::Shared { value, inheritable: false } => {
+            Source::Shared { value, inheritable: true } if inherit == Inherit::All => Ok(value),
+            Source::Shared { value, .. } => {
                 let duplicate = duplicate(value)?;
                 let value = duplicate.as_raw_handle() as usize;
                 self.duplicates.push(duplicate);

@@ -72,7 +72,7 @@ pub(crate) fn launch(plan: &Plan) -> Result<Launched, Failure> {
     let mut streams = [0; 3];
     injected(Step::Inheritable)?;
     for (index, (value, source)) in streams.iter_mut().zip(plan.streams).enumerate() {
-        *value = lent.lend(source).map_err(fail(Step::Inheritable, index))?;
+        *value = lent.lend(source, plan.inherit).map_err(fail(Step::Inheritable, index))?;
     }
     for (index, &value) in plan.passed.iter().enumerate() {
         lent.flag(value).map_err(fail(Step::Inheritable, 3 + index))?;
