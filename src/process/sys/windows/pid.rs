@@ -7,11 +7,15 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, FALSE, FILETIME, WAIT_OBJECT_0, WAIT_TIMEOUT};
+use windows_sys::Wdk::Foundation::{NtQueryObject, ObjectBasicInformation};
+use windows_sys::Win32::Foundation::{
+    ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER, FALSE, FILETIME, WAIT_OBJECT_0, WAIT_TIMEOUT,
+};
 use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::{
-    GetExitCodeProcess, GetProcessTimes, INFINITE, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION,
-    PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, ResumeThread, TerminateProcess, WaitForSingleObject,
+    GetExitCodeProcess, GetProcessId, GetProcessTimes, INFINITE, OpenProcess,
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, ResumeThread,
+    TerminateProcess, WaitForSingleObject,
 };
 
 use super::job;
@@ -59,7 +63,13 @@ impl Pid {
             return Err(os(last_error()));
         }
         // SAFETY: it was opened a moment ago.
-        Ok(Pid::new(unsafe { owned(process) }, id, None, None))
+        let process = unsafe { owned(process) };
+        // The system rounds a number down to one that a process may have.
+        // SAFETY: the handle is open.
+        if unsafe { GetProcessId(process.as_raw_handle()) } != id {
+            return Err(os(ERROR_INVALID_PARAMETER));
+        }
+        Ok(Pid::new(process, id, None, None))
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -135,8 +145,26 @@ impl Pid {
             return Ok(());
         }
         let error = last_error();
-        // So says the system of a process that is ending or has ended.
-        if error == ERROR_ACCESS_DENIED && self.has_ended(0)? { Ok(()) } else { Err(os(error)) }
+        // So says the system of a process that is ending or has ended, whatever the right to end it.
+        let ends = error == ERROR_ACCESS_DENIED && (self.may_be_ended() || self.has_ended(0)?);
+        if ends { Ok(()) } else { Err(os(error)) }
+    }
+
+    /// Whether the handle has the right to end the process.
+    fn may_be_ended(&self) -> bool {
+        // A PUBLIC_OBJECT_BASIC_INFORMATION: attributes, the access that was granted, and twelve numbers more.
+        let mut information = [0_u32; 14];
+        // SAFETY: the handle is open, and the place this frame's and as long as it says.
+        let status = unsafe {
+            NtQueryObject(
+                self.process.as_raw_handle(),
+                ObjectBasicInformation,
+                information.as_mut_ptr().cast(),
+                size_of_val(&information) as u32,
+                std::ptr::null_mut(),
+            )
+        };
+        status >= 0 && information[1] & PROCESS_TERMINATE != 0
     }
 
     /// Ends the process and all in its job; `None` if it was not launched with one.
@@ -197,5 +225,24 @@ mod tests {
         assert!(pid.try_wait().unwrap().is_none());
         child.wait().unwrap();
         pid.kill().unwrap();
+    }
+
+    // Fails when `may_be_ended` looks at another right, or says yes of every handle.
+    #[test]
+    fn whether_a_process_may_be_ended_is_the_handles_to_say() {
+        let me = std::process::id();
+        assert!(Pid::open(me).unwrap().may_be_ended());
+        // SAFETY: it takes numbers; the handle is this function's.
+        let process = unsafe { owned(OpenProcess(PROCESS_SYNCHRONIZE, FALSE, me)) };
+        assert!(!Pid::new(process, me, None, None).may_be_ended());
+    }
+
+    // Fails when `open` does not compare the number that it was given with the one that it got.
+    #[test]
+    fn a_number_that_is_no_processes_opens_none() {
+        let me = std::process::id();
+        for number in [me + 1, me + 2, me + 3] {
+            assert!(Pid::open(number).is_err(), "{number}");
+        }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn relay(child: Use, handle: &OwnedHandle) -> io::Result<Option<(Owne
 
 /// Carries over until one of them ends.
 fn carry(mut from: PipeEnd, mut into: PipeEnd) -> io::Result<()> {
-    let mut room = vec![0; 16 * 1024];
+    let mut room = vec![0; 64 * 1024];
     loop {
         match from.read(&mut room)? {
             0 => return Ok(()),
