@@ -6,6 +6,7 @@ mod linux;
 #[cfg(windows)]
 mod windows;
 
+use haft::pipe::{PipeReader, PipeWriter};
 use haft::process::{Child, Command, ExitStatus, Stdio};
 use haft_tests::{cpu_time, eventually, isolated, kid, watchdog};
 use std::io::{Read, Write};
@@ -108,6 +109,41 @@ fn a_mebibyte_in_while_a_mebibyte_comes_out() {
     writer.join().unwrap().unwrap();
     assert!(out.status.success());
     assert_eq!(out.stdout, data);
+}
+
+// assert_cmd#42, rust#45572, by tasks of one thread. Fails when one operation is seen to its end before another begins (on
+// Linux: one thread in the process's engine).
+#[test]
+fn tasks_feed_and_drain_a_child_at_once() {
+    watchdog!();
+    let mut command = Command::new(kid!());
+    let piped = || Stdio::piped().asynchronous(true);
+    let mut child = command.arg("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
+    let data: Vec<u8> = (0..1 << 20).map(|n: u32| ((n * 31) >> 3) as u8).collect();
+    let into = PipeWriter::from(child.stdin.take().unwrap());
+    let from = PipeReader::from(child.stdout.take().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let fed = data.clone();
+    let out = runtime.block_on(async move {
+        let feed = async move {
+            into.write_all_async(fed).await.unwrap();
+            drop(into);
+        };
+        let drain = async {
+            let (mut out, mut buffer) = (Vec::new(), vec![0; 10_000]);
+            loop {
+                let (read, back) = from.read_async(buffer).await.unwrap();
+                if read == 0 {
+                    return out;
+                }
+                out.extend_from_slice(&back[..read]);
+                buffer = back;
+            }
+        };
+        tokio::join!(feed, drain).1
+    });
+    assert!(child.wait().unwrap().success());
+    assert_eq!(out, data);
 }
 
 #[test]
