@@ -116,6 +116,35 @@ impl Stdio {
     }
 }
 
+impl From<Handle> for Stdio {
+    fn from(handle: Handle) -> Stdio {
+        Stdio(Kind::Owned(handle))
+    }
+}
+
+/// Stdio from each of these types: what it owns.
+macro_rules! from_owner {
+    ($($owner:ty),* $(,)?) => { $(
+        impl From<$owner> for Stdio {
+            fn from(owner: $owner) -> Stdio {
+                Handle::from(owner).into()
+            }
+        }
+    )* };
+}
+
+from_owner!(
+    std::fs::File,
+    io::PipeReader,
+    io::PipeWriter,
+    ChildStdin,
+    ChildStdout,
+    ChildStderr,
+    std::process::ChildStdin,
+    std::process::ChildStdout,
+    std::process::ChildStderr,
+);
+
 impl From<io::Stdout> for Stdio {
     fn from(_: io::Stdout) -> Stdio {
         Stdio(Kind::Standard(Stream::Stdout))

@@ -1,40 +1,15 @@
 //! Conversions from and to descriptors.
 
-use std::fs::File;
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
-use super::{ChildStderr, ChildStdin, ChildStdout, Kind, Stdio};
+use super::{ChildStderr, ChildStdin, ChildStdout, Stdio};
 
-impl From<OwnedFd> for Stdio {
-    fn from(fd: OwnedFd) -> Stdio {
-        Stdio(Kind::Owned(fd))
+impl From<std::os::unix::net::UnixStream> for Stdio {
+    fn from(socket: std::os::unix::net::UnixStream) -> Stdio {
+        OwnedFd::from(socket).into()
     }
 }
-
-/// Stdio from each of these types: what it owns.
-macro_rules! from_owner {
-    ($($owner:ty),* $(,)?) => { $(
-        impl From<$owner> for Stdio {
-            fn from(owner: $owner) -> Stdio {
-                OwnedFd::from(owner).into()
-            }
-        }
-    )* };
-}
-
-from_owner!(
-    File,
-    PipeReader,
-    PipeWriter,
-    ChildStdin,
-    ChildStdout,
-    ChildStderr,
-    std::process::ChildStdin,
-    std::process::ChildStdout,
-    std::process::ChildStderr,
-    std::os::unix::net::UnixStream,
-);
 
 /// The conversions that each of the parent's ends has.
 macro_rules! pipe_end {

@@ -1,18 +1,10 @@
 //! Conversions from and to handles.
 
-use std::fs::File;
-use std::io::{PipeReader, PipeWriter};
 use std::os::windows::io::{
     AsHandle, AsRawHandle, BorrowedHandle, FromRawHandle, IntoRawHandle, OwnedHandle, RawHandle,
 };
 
-use super::{ChildStderr, ChildStdin, ChildStdout, Kind, Stdio};
-
-impl From<OwnedHandle> for Stdio {
-    fn from(handle: OwnedHandle) -> Stdio {
-        Stdio(Kind::Owned(handle))
-    }
-}
+use super::{ChildStderr, ChildStdin, ChildStdout, Stdio};
 
 impl FromRawHandle for Stdio {
     unsafe fn from_raw_handle(handle: RawHandle) -> Stdio {
@@ -20,29 +12,6 @@ impl FromRawHandle for Stdio {
         unsafe { OwnedHandle::from_raw_handle(handle) }.into()
     }
 }
-
-/// Stdio from each of these types: what it owns.
-macro_rules! from_owner {
-    ($($owner:ty),* $(,)?) => { $(
-        impl From<$owner> for Stdio {
-            fn from(owner: $owner) -> Stdio {
-                OwnedHandle::from(owner).into()
-            }
-        }
-    )* };
-}
-
-from_owner!(
-    File,
-    PipeReader,
-    PipeWriter,
-    ChildStdin,
-    ChildStdout,
-    ChildStderr,
-    std::process::ChildStdin,
-    std::process::ChildStdout,
-    std::process::ChildStderr,
-);
 
 /// The conversions that each of the parent's ends has.
 macro_rules! pipe_end {
