@@ -71,11 +71,12 @@ pub(crate) fn launch(plan: &Plan) -> Result<Launched, Failure> {
     let mut lent = Inheritable::default();
     let mut streams = [0; 3];
     injected(Step::Inheritable)?;
-    for (index, (value, source)) in streams.iter_mut().zip(plan.streams).enumerate() {
-        *value = lent.lend(source, plan.inherit).map_err(fail(Step::Inheritable, index))?;
-    }
+    // Before any duplicate is made, which could take the value of one that was closed.
     for (index, &value) in plan.passed.iter().enumerate() {
         lent.flag(value).map_err(fail(Step::Inheritable, 3 + index))?;
+    }
+    for (index, (value, source)) in streams.iter_mut().zip(plan.streams).enumerate() {
+        *value = lent.lend(source, plan.inherit).map_err(fail(Step::Inheritable, index))?;
     }
 
     injected(Step::Job)?;
