@@ -42,7 +42,11 @@ impl Shared {
     /// Takes launches until the round has no more.
     fn work(&self, job: &Job, launch: Launch) -> io::Result<()> {
         while self.taken.fetch_add(1, Ordering::Relaxed) < job.count {
-            launch(job)?;
+            while let Err(error) = launch(job) {
+                if !is_wines(&error) {
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
@@ -75,6 +79,12 @@ impl Shared {
             }
         }
     }
+}
+
+/// Whether Wine failed at a launch by itself, as it does once in some thousands while many are under way, whoever
+/// launches: `ERROR_INTERNAL_ERROR`, which no program can cause. It is made again, at that row's cost.
+fn is_wines(error: &io::Error) -> bool {
+    cfg!(windows) && error.to_string().contains("(os error 1359)")
 }
 
 impl Crew {
