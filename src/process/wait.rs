@@ -31,10 +31,12 @@ impl Future for Wait<'_> {
         let old = lock(&this.waker).replace(cx.waker().clone());
         // Foreign code, so not under the lock.
         drop(old);
+        if let Some(status) = this.pid.try_wait()? {
+            this.registration = None;
+            return Poll::Ready(Ok(status));
+        }
+        // An end between the look and this is told at once.
         if this.registration.is_none() {
-            if let Some(status) = this.pid.try_wait()? {
-                return Poll::Ready(Ok(status));
-            }
             let waker = Arc::clone(&this.waker);
             let tell = move || {
                 let waker = lock(&waker).take();
@@ -44,13 +46,7 @@ impl Future for Wait<'_> {
             };
             this.registration = Some(on_exit(this.pid, Box::new(tell))?);
         }
-        match this.pid.try_wait()? {
-            None => Poll::Pending,
-            Some(status) => {
-                this.registration = None;
-                Poll::Ready(Ok(status))
-            }
-        }
+        Poll::Pending
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) struct Parent {
     pub(crate) application: &'static [u16],
     pub(crate) system: &'static [u16],
     pub(crate) windows: &'static [u16],
+    /// Asked for only where a program is looked for by its name alone.
     pub(crate) path: fn() -> Option<OsString>,
     /// Asked for only where the child gets another environment.
     pub(crate) variables: fn() -> std::env::VarsOs,
@@ -76,13 +77,12 @@ impl Plan {
             .map(|(name, value)| Change { name: wide(name.as_os_str()), value: value.as_deref().map(wide) })
             .collect();
         let program = wide(command.get_program());
-        let path = (parent.path)().as_deref().map(wide);
         let places = Places {
             child_path: environment::set_to(&changes, &units(b"PATH")),
             application: parent.application,
             system: parent.system,
             windows: parent.windows,
-            parent_path: path.as_deref(),
+            parent_path: &|| (parent.path)().as_deref().map(wide),
         };
         let candidates = search::candidates(&program, &places).map_err(refuse)?;
         let found = candidates

@@ -7,7 +7,7 @@ const SUFFIX: [u16; 4] = units(b".exe");
 const SEMICOLON: u16 = b';' as u16;
 
 /// The directories in which a bare name is looked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Places<'a> {
     /// The child's `PATH`, if the command sets it.
     pub(crate) child_path: Option<&'a [u16]>,
@@ -17,8 +17,8 @@ pub(crate) struct Places<'a> {
     pub(crate) system: &'a [u16],
     /// `GetWindowsDirectoryW`.
     pub(crate) windows: &'a [u16],
-    /// The parent's `PATH`.
-    pub(crate) parent_path: Option<&'a [u16]>,
+    /// The parent's `PATH`, which is asked for only where a bare name is looked for.
+    pub(crate) parent_path: &'a dyn Fn() -> Option<Vec<u16>>,
 }
 
 /// A path at which the program may be.
@@ -80,10 +80,11 @@ pub(crate) fn candidates(program: &[u16], places: &Places<'_>) -> Result<Vec<Can
         });
     }
 
+    let parent_path = (places.parent_path)();
     let suffix = if program.contains(&DOT) { &[][..] } else { &SUFFIX };
     let directories = elements(places.child_path.unwrap_or_default())
         .chain([places.application.to_vec(), places.system.to_vec(), places.windows.to_vec()])
-        .chain(elements(places.parent_path.unwrap_or_default()));
+        .chain(elements(parent_path.as_deref().unwrap_or_default()));
     Ok(directories
         // The environment with such a PATH is refused; a part of it must not be looked into before.
         .filter(|directory| !directory.is_empty() && !directory.contains(&0))
@@ -126,7 +127,7 @@ mod tests {
             application: &wide(r"C:\app"),
             system: &wide(r"C:\Windows\system32"),
             windows: &wide(r"C:\Windows"),
-            parent_path: parent.as_deref(),
+            parent_path: &|| parent.clone(),
         };
         let list = candidates(&wide(program), &places).unwrap();
         list.iter()
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn what_names_no_file_is_refused() {
         let places =
-            Places { child_path: None, application: &[], system: &[], windows: &[], parent_path: None };
+            Places { child_path: None, application: &[], system: &[], windows: &[], parent_path: &|| None };
         for program in ["", "/", r"d\", "d/", r"C:\", "C:", r"\\?\C:\", "x\0y", "d/\0"] {
             assert!(matches!(candidates(&wide(program), &places), Err(Flaw::Program(_))), "{program:?}");
         }
