@@ -83,7 +83,7 @@ impl Shared {
 
 /// Whether Wine failed at a launch by itself, as it does once in some thousands while many are under way, whoever
 /// launches: `ERROR_INTERNAL_ERROR`, which no program can cause. It is made again, at that row's cost.
-fn is_wines(error: &io::Error) -> bool {
+pub(super) fn is_wines(error: &io::Error) -> bool {
     cfg!(windows) && error.to_string().contains("(os error 1359)")
 }
 

@@ -91,9 +91,13 @@ impl Dotnet {
     pub(crate) fn turn(&mut self, turn: Turn, bar: &ProgressBar) -> Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
         let (child, left_out, rss) = (&self.child, &mut self.left_out, self.rss);
-        let measure = |case: &mut Case| {
+        let mut version = String::new();
+        let mut measure = |case: &mut Case| {
+            if case.peer == "dotnet-none" && major(&version).is_some_and(|major| major < 11) {
+                return Err(format!(".NET {version} cannot inherit nothing").into());
+            }
             let program = program.with_parent(case.open_files, rss);
-            let run = |threads: usize, repetitions: u64| -> Result<f64> {
+            let mut run = |threads: usize, repetitions: u64| -> Result<f64> {
                 bar.set_message(format!("{} {} × {}", case.method.name(), case.peer, case.count));
                 let (count, threads, repetitions) =
                     (case.count.to_string(), threads.to_string(), repetitions.to_string());
@@ -101,7 +105,9 @@ impl Dotnet {
                     vec!["launch".into(), case.mode.into(), count, threads, repetitions, child.clone()];
                 words.extend(case.arguments.iter().map(|argument| String::from(*argument)));
                 let lines = program.run(&words)?;
-                lines.first().ok_or("the .NET peer printed nothing")?.number("ms")
+                let line = lines.first().ok_or("the .NET peer printed nothing")?;
+                version.clone_from(&line.version);
+                line.number("ms")
             };
             if turn == Turn::Before {
                 let trial = trial(run(0, 1)?);
@@ -118,7 +124,6 @@ impl Dotnet {
         let mut result = Ok(());
         self.cases.retain_mut(|case| match measure(case) {
             Ok(()) => true,
-            // .NET 10 cannot inherit nothing.
             Err(error) if turn == Turn::Before => {
                 left_out.push(format!(
                     "left out: {} {} × {}: {error}",
@@ -164,4 +169,9 @@ impl Dotnet {
         };
         self.cases.into_iter().map(row).collect()
     }
+}
+
+/// `None` if it is not known yet.
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
 }

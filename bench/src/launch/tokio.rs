@@ -11,6 +11,7 @@ use tokio::process::Command;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
+use super::crew::is_wines;
 use super::{Job, Peer, succeeded};
 
 pub(crate) struct Tokio {
@@ -48,7 +49,11 @@ impl Peer for Tokio {
 
 async fn work(job: Arc<Job>, taken: Arc<AtomicUsize>) -> io::Result<()> {
     while taken.fetch_add(1, Ordering::Relaxed) < job.count {
-        launch(&job).await?;
+        while let Err(error) = launch(&job).await {
+            if !is_wines(&error) {
+                return Err(error);
+            }
+        }
     }
     Ok(())
 }
