@@ -328,11 +328,10 @@ impl FutureSide {
         Some((buffer, self.let_go()))
     }
 
-    /// Release is enough: after `DONE`, which this side has seen with Acquire, the completer touches the waker slot
-    /// alone, and that has an order of its own.
+    /// Acquire, for after `DONE` the completer may still touch the course.
     fn let_go(self) -> Release {
         let cell = self.cell();
-        if cell.state.fetch_and(!FUTURE, Release) & COMPLETER != 0 {
+        if cell.state.fetch_and(!FUTURE, AcqRel) & COMPLETER != 0 {
             return Release::Held;
         }
         cell.recycled();
@@ -435,10 +434,10 @@ impl CompleterSide {
     }
 
     /// The last thing that the completer does with a cell. If the future has let go before, Acquire orders its look
-    /// at the outcome before the next use of the cell.
+    /// at the outcome before the next use of the cell; if not, Release orders what this side did with the course.
     pub(crate) fn let_go(self) -> Release {
         let cell = self.cell();
-        if cell.state.fetch_and(!COMPLETER, Acquire) & FUTURE != 0 {
+        if cell.state.fetch_and(!COMPLETER, AcqRel) & FUTURE != 0 {
             return Release::Held;
         }
         cell.recycled();

@@ -9,17 +9,26 @@
 //! copied from or to the system's cache, and a poll must not do so for long. After a small part the poll goes on: most
 //! likely the file ends there, and the next step says so.
 //!
-//! Until a step's end has been heard of the system may write to the cell and to the buffer. So a future that goes away
-//! cancels the step, leaves its buffer in the cell, and both are kept until then.
+//! Until a step has ended the system may write to the cell and to the buffer. So a future that goes away cancels the step,
+//! leaves its buffer in the cell, and both are kept until the end has been heard of.
+//!
+//! The system notes a step's end in the cell before it tells of it. If that stands there when the call returns, and the
+//! operation is whole with it, the poll has the result, and no thread need wake another. The cell alone stays out until the
+//! end has been heard of, since that is told by the cell's address; so that this stays far from making cells without end,
+//! it is done for [`MOST_UNTOLD`] operations at a time.
 
 use super::{
     Shared, Submitted,
     cell::{Cell, Completed, CompleterSide, FutureSide, Kind, Outcome, Release, Work},
+    course::Arrival,
     handle::Handle,
     port::{AT_ONCE, Begun},
 };
-use crate::fs::sys::Errno;
+use crate::{fs::sys::Errno, sync::atomic::Ordering::Relaxed};
 use std::{ptr::NonNull, sync::Arc, task::Waker};
+
+/// How many operations may have ended of which the port has not heard yet.
+const MOST_UNTOLD: usize = 16;
 
 /// How far a thread got with an operation.
 enum Advanced {
@@ -28,6 +37,8 @@ enum Advanced {
     /// A large part ended at once.
     HandOn(CompleterSide),
     Ended(CompleterSide, Outcome),
+    /// It has ended, and the port is going to hear of the last step, or has.
+    Untold(CompleterSide, Outcome),
 }
 
 /// Begins an operation on the calling thread.
@@ -45,6 +56,10 @@ pub(super) fn submit(shared: &Arc<Shared>, cell: CompleterSide) -> Submitted {
             drop(finish(shared, cell, outcome));
             Submitted::Done
         }
+        Advanced::Untold(cell, outcome) => {
+            finish_untold(shared, cell, outcome);
+            Submitted::Done
+        }
     }
 }
 
@@ -56,14 +71,19 @@ pub(super) fn submit(shared: &Arc<Shared>, cell: CompleterSide) -> Submitted {
 pub(super) unsafe fn arrived(shared: &Arc<Shared>, cell: NonNull<Cell>) -> Option<Waker> {
     // SAFETY: the completer's bit of the cell is that step's.
     let cell = unsafe { CompleterSide::from_pointer(cell) };
-    if !cell.cell().course.arrived() {
-        // Whoever began it comes later and goes on.
-        return None;
+    match cell.cell().course.arrived() {
+        Arrival::First => return None,
+        Arrival::Second => {}
+        Arrival::Late => {
+            shared.untold.fetch_sub(1, Relaxed);
+            give_back(shared, cell);
+            return None;
+        }
     }
     let ended = cell.with_request(|work, _| shared.port.ended(cell.cell(), work));
     match advance(shared, cell, Some(ended), false) {
         Advanced::Pending => None,
-        Advanced::HandOn(_) => unreachable!("only the calling thread hands on"),
+        Advanced::HandOn(_) | Advanced::Untold(..) => unreachable!("only the calling thread does that"),
         Advanced::Ended(cell, outcome) => finish(shared, cell, outcome),
     }
 }
@@ -109,6 +129,9 @@ fn advance(
                 if course.is_cancelled_by_now() {
                     cell.with_request(|_, handle| shared.port.cancel(cell.cell(), handle));
                 }
+                if calling && let Some(outcome) = untold(shared, &cell) {
+                    return Advanced::Untold(cell, outcome);
+                }
                 if !course.issued() {
                     return Advanced::Pending;
                 }
@@ -124,10 +147,7 @@ fn finish(shared: &Arc<Shared>, cell: CompleterSide, outcome: Outcome) -> Option
     drop(handle);
     match cell.complete(outcome) {
         Completed::Wake(waker, cell) => {
-            if let Release::Idle(cell) = cell.let_go() {
-                // SAFETY: this side was the last.
-                unsafe { shared.cells.give(cell) };
-            }
+            give_back(shared, cell);
             waker
         }
         Completed::Abandoned(cell) => {
@@ -136,5 +156,45 @@ fn finish(shared: &Arc<Shared>, cell: CompleterSide, outcome: Outcome) -> Option
             unsafe { shared.cells.give(idle) };
             None
         }
+    }
+}
+
+/// The outcome of an operation whose step is under way as far as the port knows, but has ended with all that was left.
+///
+/// Until the call that began the step counts as returned, the operation is the caller's alone, whoever hears of the end.
+fn untold(shared: &Arc<Shared>, cell: &CompleterSide) -> Option<Outcome> {
+    let whole = |work: &Work| match shared.port.noted(cell.cell(), work) {
+        Some(Ok(moved)) => moved > 0 && work.done + moved == work.len,
+        _ => false,
+    };
+    if shared.untold.load(Relaxed) >= MOST_UNTOLD || !cell.with_request(|work, _| whole(work)) {
+        return None;
+    }
+    let ended = cell.with_request(|work, _| shared.port.ended(cell.cell(), work));
+    cell.settle(ended)
+}
+
+/// Ends such an operation, on the thread that has its future.
+fn finish_untold(shared: &Arc<Shared>, cell: CompleterSide, outcome: Outcome) {
+    let (_, handle) = cell.take_request();
+    drop(handle);
+    match cell.complete(outcome) {
+        Completed::Wake(_, cell) => {
+            shared.untold.fetch_add(1, Relaxed);
+            if cell.cell().course.issued_and_ended() {
+                shared.untold.fetch_sub(1, Relaxed);
+                give_back(shared, cell);
+            }
+            // Else this side is left to who hears of the end.
+        }
+        Completed::Abandoned(_) => unreachable!("its future is being polled"),
+    }
+}
+
+/// Lets go of an operation that is done.
+fn give_back(shared: &Shared, cell: CompleterSide) {
+    if let Release::Idle(cell) = cell.let_go() {
+        // SAFETY: this side was the last.
+        unsafe { shared.cells.give(cell) };
     }
 }

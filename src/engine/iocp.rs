@@ -9,6 +9,8 @@
 //!   counts. A call that fails at once is never told to the port.
 //! * `FILE_SKIP_SET_EVENT_ON_HANDLE` would save the system from signalling the file itself, but cannot be taken back; and
 //!   std's reads wait for that after `try_into_std`, as DeviceIoControl does without an `OVERLAPPED`.
+//! * A call that does not end at once may have ended all the same when it returns: its status is in the `OVERLAPPED` then,
+//!   as `HasOverlappedIoCompleted` tells, and the packet comes later. Wine reads regular files so.
 //! * Whoever has the handle, or a duplicate of it, can make overlapped calls of which this port hears. So a completion
 //!   counts only if its address is that of a cell of this engine.
 //! * A write that makes the file longer ends before its call returns, whatever the handle, and takes its time. The pool
@@ -38,11 +40,16 @@ use std::{
     io,
     os::windows::io::AsRawHandle,
     ptr::{NonNull, null, null_mut},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Acquire},
+    },
     thread::{Builder, available_parallelism},
 };
 use windows_sys::Win32::{
-    Foundation::{ERROR_IO_PENDING, HANDLE, INVALID_HANDLE_VALUE, RtlNtStatusToDosError, TRUE},
+    Foundation::{
+        ERROR_IO_PENDING, HANDLE, INVALID_HANDLE_VALUE, RtlNtStatusToDosError, STATUS_PENDING, TRUE,
+    },
     Storage::FileSystem::{ReadFile, SetFileCompletionNotificationModes, WriteFile},
     System::{
         IO::{
@@ -174,6 +181,7 @@ impl Port {
             // SAFETY: the caller's. From here on the system may write to the structure, and to the buffer.
             unsafe {
                 *overlapped = overlapped_at(next.offset);
+                (*overlapped).Internal = STATUS_PENDING as usize;
                 match work.kind {
                     Kind::Read | Kind::Receive => ReadFile(file, next.ptr, len, null_mut(), overlapped),
                     _ => WriteFile(file, next.ptr, len, null_mut(), overlapped),
@@ -190,6 +198,16 @@ impl Port {
             // no handle that is bound gives one: files do not, nor do pipes of bytes, and others are not bound.
             error => Begun::Ended(result(work, Err(Errno(error)))),
         }
+    }
+
+    /// What the system left in the cell of a step, if that has ended by now.
+    pub(super) fn noted(&self, cell: &Cell, work: &Work) -> Option<Result<usize, Errno>> {
+        let ended = cell.in_flight.with(|overlapped| {
+            // SAFETY: the structure is the cell's, and the system writes this word as one, after all else.
+            let status = unsafe { AtomicUsize::from_ptr((&raw const (*overlapped).Internal).cast_mut()) };
+            status.load(Acquire) as i32 != STATUS_PENDING
+        });
+        ended.then(|| self.ended(cell, work))
     }
 
     /// What the system left in the cell of a step that has ended.

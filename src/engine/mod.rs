@@ -50,7 +50,10 @@ pub(crate) use handle::{Handle, HandleRef, Traits};
 pub(crate) use segments::Segment;
 pub(crate) use stats::{Block, Blocks, count};
 
-use crate::fs::sys::{OwnedHandle, Ways};
+use crate::{
+    fs::sys::{OwnedHandle, Ways},
+    sync::atomic::AtomicUsize,
+};
 use pool::Pool;
 use port::Port;
 use slab::Slab;
@@ -104,6 +107,8 @@ pub(crate) struct Shared {
     pub(crate) handles: Slab<Handle>,
     pool: Pool,
     port: Port,
+    /// Operations that have ended and of which the port has yet to hear, see [`direct`].
+    untold: AtomicUsize,
     perform: Perform,
 }
 
@@ -118,6 +123,7 @@ impl Shared {
             handles: Slab::new(),
             pool: Pool::new(threads),
             port: Port::new(),
+            untold: AtomicUsize::new(0),
             perform,
         }
     }

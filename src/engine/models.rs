@@ -134,10 +134,12 @@ fn end(file: File, lease: Arc<Lease>, workers: Vec<thread::JoinHandle<()>>) {
     for worker in workers {
         worker.join().unwrap();
     }
+    let made = shared.cells.made();
     for _ in 0..2 {
         // SAFETY: cells live as long as the store, and this one is nobody else's now.
         assert!(unsafe { shared.cells.take().as_ref() }.holds_nothing(), "an idle cell holds something");
     }
+    assert_eq!(shared.cells.made(), made.max(2), "a cell is lost");
 }
 
 fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -704,6 +706,27 @@ fn the_end_of_a_step_and_the_return_of_its_call_may_come_in_either_order() {
         drop(canary);
         assert_eq!(drops.load(Ordering::Relaxed), 1);
         end_scripted(file, lease);
+    });
+}
+
+// The first reader's poll may find that its step has ended before the port hears of it, and then its cell is to stay out
+// until the port does. Fails when `finish_untold` gives the cell back whether or not the end has been heard of, and when
+// it never does.
+#[test]
+fn an_operation_that_a_poll_found_ended_keeps_its_cell_until_the_end_is_heard_of() {
+    model(3, || {
+        let lease = scripted(&[Step::Later(FILLED as usize), Step::Later(FILLED as usize)]);
+        let file = file(&lease);
+        for _ in 0..2 {
+            let (canary, drops) = Canary::new();
+            let (read, canary) = block_on(file.read_at_async(canary, 0)).unwrap();
+            assert_eq!((read, canary.value()), (FILLED as usize, FILLED));
+            drop(canary);
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+        }
+        lease.shared.port.join();
+        assert_eq!(lease.shared.untold.load(Ordering::Relaxed), 0);
+        end(file, lease, Vec::new());
     });
 }
 

@@ -43,6 +43,10 @@ impl Port {
         unreachable!("the system carries nothing")
     }
 
+    pub(super) fn noted(&self, _: &Cell, _: &Work) -> Option<Result<usize, Errno>> {
+        unreachable!("the system carries nothing")
+    }
+
     pub(super) fn cancel(&self, _: &Cell, _: &Handle) {}
 
     pub(super) fn shut_down(&self) {}

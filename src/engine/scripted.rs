@@ -10,6 +10,7 @@ use super::{
 };
 use crate::fs::sys::{Errno, OwnedHandle, Ways};
 use loom::{
+    cell::UnsafeCell,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering::*},
@@ -21,11 +22,14 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// What the system keeps in a cell: the result of the step, once it has ended.
-pub(crate) type InFlight = Option<Result<usize, Errno>>;
+/// What the system keeps in a cell: the result of the step, and that it has ended.
+pub(crate) struct InFlight {
+    noted: AtomicBool,
+    result: UnsafeCell<Option<Result<usize, Errno>>>,
+}
 
 pub(super) fn in_flight() -> InFlight {
-    None
+    InFlight { noted: AtomicBool::new(false), result: UnsafeCell::new(None) }
 }
 
 /// After so many bytes at once the pool goes on.
@@ -124,7 +128,12 @@ impl Port {
                 None => Err(Errno::CANCELED),
             };
             // SAFETY: until it is told that the step has ended, the system may write to the cell.
-            unsafe { cell.as_ref().in_flight.with_mut(|place| *place = Some(ended)) };
+            unsafe {
+                cell.as_ref().in_flight.with(|place| {
+                    (*place).result.with_mut(|result| *result = Some(ended));
+                    (*place).noted.store(true, Release);
+                });
+            }
             // SAFETY: it is told once.
             if let Some(waker) = unsafe { direct::arrived(&shared, cell) } {
                 waker.wake();
@@ -135,7 +144,17 @@ impl Port {
 
     pub(super) fn ended(&self, cell: &Cell, _: &Work) -> Result<usize, Errno> {
         // SAFETY: the step has ended.
-        cell.in_flight.with_mut(|place| unsafe { (*place).take() }).expect("it has ended")
+        cell.in_flight.with(|place| unsafe {
+            (*place).noted.store(false, Relaxed);
+            (*place).result.with_mut(|result| (*result).take()).expect("it has ended")
+        })
+    }
+
+    pub(super) fn noted(&self, cell: &Cell, _: &Work) -> Option<Result<usize, Errno>> {
+        cell.in_flight.with(|place| {
+            // SAFETY: the structure is the cell's; its result is not written any more once that has been noted.
+            unsafe { (*place).noted.load(Acquire).then(|| (*place).result.with(|result| *result))? }
+        })
     }
 
     pub(super) fn cancel(&self, cell: &Cell, _: &Handle) {

@@ -97,7 +97,6 @@ impl<T: Slot> Slab<T> {
     }
 
     /// How many slots there are, idle or not.
-    #[cfg(not(loom))]
     pub(crate) fn made(&self) -> usize {
         match *lock(&self.grown) {
             0 => 0,
