@@ -77,6 +77,12 @@ BY_HAND = [
      "a ticket can be joined after it was served"),
     ("src/sync/room_lock/queue.rs", "thread.wake();", "drop(thread);", "nobody is woken"),
 ]
+# What no model can notice: (file, a part of the line, the weaker ordering).
+UNSEEN = [
+    # Who hears of the end late takes its bit off the state after this thread has set it. loom places a read-modify-write
+    # after every other that it has run before, ordered or not; a processor need not.
+    ("src/engine/course.rs", "fetch_or(ISSUED | ENDED, AcqRel)", "Acquire"),
+]
 WEAKER = {"AcqRel": ["Acquire", "Release"], "Acquire": ["Relaxed"], "Release": ["Relaxed"]}
 
 
@@ -106,6 +112,8 @@ def mutants():
                 continue
             for match in re.finditer(r"\b(AcqRel|Acquire|Release)\b", line):
                 for weak in WEAKER[match.group(1)]:
+                    if any(path == file and part in line and weak == to for file, part, to in UNSEEN):
+                        continue
                     changed = lines.copy()
                     changed[n] = line[:match.start()] + weak + line[match.end():]
                     yield path, f"{path}:{n + 1}: {match.group(1)} to {weak}: {line.strip()}", "\n".join(changed)
