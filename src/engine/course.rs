@@ -67,7 +67,7 @@ impl Course {
     /// The call that began a step has returned, and its caller has ended the operation. Whether the step's end has been
     /// heard of: then the caller lets the cell go, and else who hears of it, after all that the caller did.
     pub(super) fn issued_and_ended(&self) -> bool {
-        self.0.fetch_or(ISSUED | ENDED, AcqRel) & ARRIVED != 0
+        self.0.fetch_or(ISSUED | ENDED, Release) & ARRIVED != 0
     }
 
     /// A step's end is heard of.
