@@ -6,6 +6,7 @@
 
 mod alloc;
 mod block_on;
+mod busy;
 mod claims;
 mod dotnet;
 mod json;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use sys::{busy, machine, tiny};
+use sys::{cpus, machine, tiny};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Some(Benchmark::Poll(options)) => poll::run(&options),
         Some(Benchmark::Lock(options)) => lock::run(&options),
-        Some(Benchmark::Spin { cpu, parent }) => busy::spin(cpu, parent),
+        Some(Benchmark::Spin { cpu, parent }) => cpus::spin(cpu, parent),
     };
     match run {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,12 +4,12 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{busy, machine, parent, program, tiny, usage};
+pub(crate) use linux::{cpus, machine, parent, program, tiny, usage};
 
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub(crate) use windows::{busy, machine, parent, program, tiny, usage};
+pub(crate) use windows::{cpus, machine, parent, program, tiny, usage};
 
 #[cfg(not(any(target_os = "linux", windows)))]
 compile_error!("haft-bench runs on Linux and Windows so far");

@@ -8,7 +8,7 @@ pub(crate) fn describe() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".into());
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?").to_owned();
-    let cpus = super::busy::allowed_cpus().len();
+    let cpus = super::cpus::allowed_cpus().len();
     let note = match load.parse::<f64>() {
         Ok(value) if value > 0.3 * cpus as f64 => " (not a quiet machine)",
         _ => "",

@@ -30,7 +30,7 @@ pub(crate) fn describe() -> String {
         system = format!("Wine {wine} as {system}");
         load = host_load();
     }
-    let cpus = super::busy::allowed_cpus().len();
+    let cpus = super::cpus::allowed_cpus().len();
     format!("{system} on {}, {cpus} CPUs{load}", std::env::consts::ARCH)
 }
 

@@ -1,6 +1,6 @@
 //! Windows, and Wine.
 
-pub(crate) mod busy;
+pub(crate) mod cpus;
 pub(crate) mod machine;
 pub(crate) mod parent;
 pub(crate) mod program;

@@ -1,7 +1,6 @@
-//! `--busy`: one spinning process for every CPU that this one may use.
+//! The CPUs that this process may use, and keeping one of them busy.
 
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
-use std::process::{Child, Command, Stdio};
 
 use windows_sys::Win32::Foundation::WAIT_TIMEOUT;
 use windows_sys::Win32::System::Threading::{
@@ -21,36 +20,7 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
     (0..usize::BITS as usize).filter(|&cpu| own & (1 << cpu) != 0).collect()
 }
 
-/// The spinning processes, killed when dropped. Should this process be killed itself, they see that it has ended.
-pub(crate) struct Busy(Vec<Child>);
-
-impl Busy {
-    pub(crate) fn start() -> Result<Self> {
-        let program = std::env::current_exe()?;
-        let mut busy = Self(Vec::new());
-        for cpu in allowed_cpus() {
-            let child = Command::new(&program)
-                .args(["spin", "--cpu", &cpu.to_string(), "--parent", &std::process::id().to_string()])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .spawn()?;
-            busy.0.push(child);
-        }
-        Ok(busy)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // It may have ended already; then there is nothing to kill.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// What a spinning process does.
+/// What a spinning process does, until its parent has ended.
 pub(crate) fn spin(cpu: usize, parent: u32) -> Result<()> {
     // SAFETY: opens by number.
     let parent = unsafe { OpenProcess(PROCESS_SYNCHRONIZE, 0, parent) };
