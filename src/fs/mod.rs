@@ -48,6 +48,7 @@
 mod buf;
 mod error;
 mod file;
+pub(crate) mod flags;
 pub(crate) mod futures;
 pub(crate) mod open_options;
 pub(crate) mod sys;

@@ -1,6 +1,6 @@
 //! How a file is opened.
 
-use super::{File, sys};
+use super::{File, flags::Flags, sys};
 use crate::engine::{Engine, HandleRef, Traits, inline};
 use std::{io, path::Path};
 
@@ -24,7 +24,7 @@ use std::{io, path::Path};
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    pub(super) flags: sys::Flags,
+    pub(super) flags: Flags,
     engine: Option<Engine>,
 }
 
@@ -37,7 +37,7 @@ impl Default for OpenOptions {
 impl OpenOptions {
     /// Options with nothing set; at least [`read`](OpenOptions::read) or [`write`](OpenOptions::write) is needed.
     pub fn new() -> OpenOptions {
-        OpenOptions { flags: sys::Flags::default(), engine: None }
+        OpenOptions { flags: Flags::default(), engine: None }
     }
 
     /// Open for reading.
@@ -120,6 +120,7 @@ impl OpenOptions {
     /// What open(2) reports, as [`std::fs::OpenOptions::open`] does; `InvalidInput` for options that contradict
     /// each other and for a path with a NUL byte.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        self.flags.check()?;
         let handle = sys::open(path.as_ref(), &self.flags)?;
         let traits = sys::learn(&handle, Some(&self.flags)).into();
         let lease = self.engine.as_ref().unwrap_or_else(|| Engine::process()).lease();

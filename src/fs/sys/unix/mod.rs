@@ -6,7 +6,7 @@ mod handles;
 mod open;
 mod options;
 
-pub(crate) use open::{Flags, learn, open};
+pub(crate) use open::{OwnFlags, learn, open};
 /// An open file, as calls take it; a file that is owned; the system's error number.
 pub(crate) use rustix::{
     fd::{BorrowedFd as Opened, OwnedFd as OwnedHandle},

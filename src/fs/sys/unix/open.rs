@@ -1,7 +1,7 @@
 //! Opening: the flags, and a path that needs no allocation.
 
 use super::{Ways, retry};
-use crate::fs::open_options::Known;
+use crate::fs::{flags::Flags, open_options::Known};
 use rustix::{
     fd::OwnedFd,
     fs::{CWD, Mode, OFlags, fcntl_getfl, openat},
@@ -17,94 +17,63 @@ use std::{
 /// Paths up to this length are terminated on the stack.
 const ON_STACK: usize = 384;
 
-/// The options of an open, as the system takes them.
+/// The options of an open that Unix alone has.
 #[derive(Clone, Debug)]
-pub(crate) struct Flags {
-    pub(crate) read: bool,
-    pub(crate) write: bool,
-    pub(crate) append: bool,
-    pub(crate) truncate: bool,
-    pub(crate) create: bool,
-    pub(crate) create_new: bool,
-    /// Every handle takes async operations; there is nothing to ask the system for.
-    pub(crate) asynchronous: bool,
-    pub(crate) unbuffered: bool,
-    pub(crate) write_through: bool,
-    pub(crate) inheritable: bool,
+pub(crate) struct OwnFlags {
     pub(crate) custom: i32,
     pub(crate) mode: u32,
 }
 
-impl Default for Flags {
-    fn default() -> Flags {
-        Flags {
-            read: false,
-            write: false,
-            append: false,
-            truncate: false,
-            create: false,
-            create_new: false,
-            asynchronous: false,
-            unbuffered: false,
-            write_through: false,
-            inheritable: false,
-            custom: 0,
-            mode: 0o666,
-        }
+impl Default for OwnFlags {
+    fn default() -> OwnFlags {
+        OwnFlags { custom: 0, mode: 0o666 }
     }
 }
 
-impl Flags {
-    /// The rules are std's: what makes no sense is an error before the system is asked.
-    fn bits(&self) -> io::Result<OFlags> {
-        let senseless = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        let access = match (self.read, self.write, self.append) {
-            (true, false, false) => OFlags::RDONLY,
-            (false, true, false) => OFlags::WRONLY,
-            (true, true, false) => OFlags::RDWR,
-            (false, _, true) => OFlags::WRONLY | OFlags::APPEND,
-            (true, _, true) => OFlags::RDWR | OFlags::APPEND,
-            (false, false, false) => {
-                return senseless("a file is to be opened neither for reading nor for writing");
-            }
-        };
-        if !self.write && !self.append && (self.truncate || self.create || self.create_new) {
-            return senseless("a file is to be created or truncated, but not opened for writing");
-        }
-        if self.append && self.truncate && !self.create_new {
-            return senseless("a file is to be truncated and only appended to");
-        }
-        let creation = match (self.create, self.truncate, self.create_new) {
-            (_, _, true) => OFlags::CREATE | OFlags::EXCL,
-            (true, false, false) => OFlags::CREATE,
-            (false, true, false) => OFlags::TRUNC,
-            (true, true, false) => OFlags::CREATE | OFlags::TRUNC,
-            (false, false, false) => OFlags::empty(),
-        };
-        // The access mode is ours alone, as std has it.
-        let custom = OFlags::from_bits_retain(self.custom as _) - OFlags::ACCMODE;
-        let on = |flag, bits| if flag { bits } else { OFlags::empty() };
-        Ok(access
-            | creation
-            | custom
-            | on(self.unbuffered, OFlags::DIRECT)
-            | on(self.write_through, OFlags::DSYNC)
-            | on(!self.inheritable, OFlags::CLOEXEC))
+impl OwnFlags {
+    /// Whether the access is named in place of reading and writing.
+    pub(crate) fn names_access(&self) -> bool {
+        false
     }
+}
+
+/// Options that have been [checked](Flags::check), as open(2) takes them. There is nothing to ask the system for on behalf of
+/// async operations: every descriptor takes them.
+fn bits(flags: &Flags) -> OFlags {
+    let access = match (flags.read, flags.write || flags.append) {
+        (true, true) => OFlags::RDWR,
+        (true, false) => OFlags::RDONLY,
+        (false, _) => OFlags::WRONLY,
+    };
+    let creation = match (flags.create, flags.truncate, flags.create_new) {
+        (_, _, true) => OFlags::CREATE | OFlags::EXCL,
+        (true, false, false) => OFlags::CREATE,
+        (false, true, false) => OFlags::TRUNC,
+        (true, true, false) => OFlags::CREATE | OFlags::TRUNC,
+        (false, false, false) => OFlags::empty(),
+    };
+    // The access mode is ours alone, as std has it.
+    let custom = OFlags::from_bits_retain(flags.own.custom as _) - OFlags::ACCMODE;
+    let on = |flag, bits| if flag { bits } else { OFlags::empty() };
+    access
+        | creation
+        | custom
+        | on(flags.append, OFlags::APPEND)
+        | on(flags.unbuffered, OFlags::DIRECT)
+        | on(flags.write_through, OFlags::DSYNC)
+        | on(!flags.inheritable, OFlags::CLOEXEC)
 }
 
 pub(crate) fn open(path: &Path, flags: &Flags) -> io::Result<OwnedFd> {
-    let bits = flags.bits()?;
-    with_terminated(path, |path| {
-        Ok(retry(|| openat(CWD, path, bits, Mode::from_bits_retain(flags.mode as _)))?)
-    })
+    let (bits, mode) = (bits(flags), Mode::from_bits_retain(flags.own.mode as _));
+    with_terminated(path, |path| Ok(retry(|| openat(CWD, path, bits, mode))?))
 }
 
 /// What haft has to know of a file: from the flags that it was opened with, or, if another opened it, from the
 /// descriptor.
 pub(crate) fn learn(fd: &OwnedFd, flags: Option<&Flags>) -> Known {
     let status = match flags {
-        Some(flags) => flags.bits().unwrap_or(OFlags::empty()),
+        Some(flags) => bits(flags),
         None => fcntl_getfl(fd).unwrap_or(OFlags::empty()),
     };
     Known {

@@ -1,8 +1,8 @@
 //! What kind of handle one is.
 
-use super::{Flags, OwnedHandle, Ways};
+use super::{OwnedHandle, Ways};
 use crate::{
-    fs::open_options::Known,
+    fs::{flags::Flags, open_options::Known},
     windows::{is_synchronous, query},
 };
 use std::os::windows::io::{AsHandle, AsRawHandle};

@@ -17,7 +17,7 @@ mod options;
 mod vectored;
 
 pub(crate) use learn::learn;
-pub(crate) use open::{Flags, open};
+pub(crate) use open::{OwnFlags, open};
 pub(crate) use std::os::windows::io::OwnedHandle;
 pub(crate) use vectored::{read_segments, read_vectored, write_segments, write_vectored};
 

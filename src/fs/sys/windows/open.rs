@@ -1,9 +1,12 @@
 //! Opening: the flags, and a path as the system takes it.
 
 use super::set_end;
-use crate::windows::{
-    last_error, owned,
-    path::{SHORT, unlimited},
+use crate::{
+    fs::flags::{Flags, senseless},
+    windows::{
+        last_error, owned,
+        path::{SHORT, unlimited},
+    },
 };
 use std::{
     io,
@@ -29,19 +32,9 @@ use windows_sys::Win32::{
 /// Paths up to this length are terminated on the stack.
 const ON_STACK: usize = 384;
 
-/// The options of an open, as the system takes them.
+/// The options of an open that Windows alone has.
 #[derive(Clone, Debug)]
-pub(crate) struct Flags {
-    pub(crate) read: bool,
-    pub(crate) write: bool,
-    pub(crate) append: bool,
-    pub(crate) truncate: bool,
-    pub(crate) create: bool,
-    pub(crate) create_new: bool,
-    pub(crate) asynchronous: bool,
-    pub(crate) unbuffered: bool,
-    pub(crate) write_through: bool,
-    pub(crate) inheritable: bool,
+pub(crate) struct OwnFlags {
     pub(crate) delete_on_close: bool,
     pub(crate) access: Option<u32>,
     pub(crate) share: u32,
@@ -50,19 +43,9 @@ pub(crate) struct Flags {
     pub(crate) security_qos: u32,
 }
 
-impl Default for Flags {
-    fn default() -> Flags {
-        Flags {
-            read: false,
-            write: false,
-            append: false,
-            truncate: false,
-            create: false,
-            create_new: false,
-            asynchronous: false,
-            unbuffered: false,
-            write_through: false,
-            inheritable: false,
+impl Default for OwnFlags {
+    fn default() -> OwnFlags {
+        OwnFlags {
             delete_on_close: false,
             access: None,
             share: FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
@@ -73,55 +56,52 @@ impl Default for Flags {
     }
 }
 
-fn senseless<T>(why: &'static str) -> io::Result<T> {
-    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
-}
-
-impl Flags {
-    /// The rules here and in [`disposition`](Flags::disposition) are std's: what makes no sense is an error before the
-    /// system is asked.
-    fn access(&self) -> io::Result<u32> {
-        let appending = FILE_GENERIC_WRITE & !FILE_WRITE_DATA;
-        Ok(match (self.read, self.write, self.append, self.access) {
-            (.., Some(access)) => access,
-            (true, false, false, None) => GENERIC_READ,
-            (false, true, false, None) => GENERIC_WRITE,
-            (true, true, false, None) => GENERIC_READ | GENERIC_WRITE,
-            (false, _, true, None) => appending,
-            (true, _, true, None) => GENERIC_READ | appending,
-            (false, false, false, None) => {
-                return senseless("a file is to be opened neither for reading nor for writing");
-            }
-        })
+impl OwnFlags {
+    /// Whether the access is named in place of reading and writing.
+    pub(crate) fn names_access(&self) -> bool {
+        self.access.is_some()
     }
 
-    fn disposition(&self) -> io::Result<u32> {
-        if !self.write && !self.append && (self.truncate || self.create || self.create_new) {
-            return senseless("a file is to be created or truncated, but not opened for writing");
+    pub(super) fn set_security_qos(&mut self, flags: u32) {
+        self.security_qos = flags | SECURITY_SQOS_PRESENT;
+    }
+}
+
+/// What CreateFileW takes of options that have been checked.
+impl Flags {
+    fn access(&self) -> u32 {
+        if let Some(access) = self.own.access {
+            return access;
         }
-        if self.append && self.truncate && !self.create_new {
-            return senseless("a file is to be truncated and only appended to");
+        let read = if self.read { GENERIC_READ } else { 0 };
+        read | match (self.write, self.append) {
+            (_, true) => FILE_GENERIC_WRITE & !FILE_WRITE_DATA,
+            (true, false) => GENERIC_WRITE,
+            (false, false) => 0,
         }
-        Ok(match (self.create, self.truncate, self.create_new) {
+    }
+
+    fn disposition(&self) -> u32 {
+        match (self.create, self.truncate, self.create_new) {
             (_, _, true) => CREATE_NEW,
             // One that is there is truncated afterwards: CREATE_ALWAYS fails on hidden files and replaces attributes.
             (true, _, false) => OPEN_ALWAYS,
             (false, true, false) => TRUNCATE_EXISTING,
             (false, false, false) => OPEN_EXISTING,
-        })
+        }
     }
 
     fn bits(&self) -> u32 {
         let on = |flag, bit| if flag { bit } else { 0 };
-        self.custom
-            | self.attributes
-            | self.security_qos
+        self.own.custom
+            | self.own.attributes
+            | self.own.security_qos
             // A new file is never made where a link points to.
             | on(self.create_new, FILE_FLAG_OPEN_REPARSE_POINT)
             | on(self.asynchronous, FILE_FLAG_OVERLAPPED)
             | on(self.unbuffered, FILE_FLAG_NO_BUFFERING)
             | on(self.write_through, FILE_FLAG_WRITE_THROUGH)
-            | on(self.delete_on_close, FILE_FLAG_DELETE_ON_CLOSE)
+            | on(self.own.delete_on_close, FILE_FLAG_DELETE_ON_CLOSE)
     }
 
     pub(super) fn is_overlapped(&self) -> bool {
@@ -134,17 +114,12 @@ impl Flags {
 
     /// Whether all that can be done is to append. The right to write stands for it only in its specific form.
     pub(super) fn appends(&self) -> bool {
-        let access = self.access().unwrap_or(0);
-        access & (GENERIC_WRITE | FILE_WRITE_DATA | FILE_APPEND_DATA) == FILE_APPEND_DATA
-    }
-
-    pub(super) fn set_security_qos(&mut self, flags: u32) {
-        self.security_qos = flags | SECURITY_SQOS_PRESENT;
+        self.access() & (GENERIC_WRITE | FILE_WRITE_DATA | FILE_APPEND_DATA) == FILE_APPEND_DATA
     }
 }
 
 pub(crate) fn open(path: &Path, flags: &Flags) -> io::Result<OwnedHandle> {
-    let (access, disposition) = (flags.access()?, flags.disposition()?);
+    let disposition = flags.disposition();
     let attributes = SECURITY_ATTRIBUTES {
         nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
         lpSecurityDescriptor: null_mut(),
@@ -155,8 +130,8 @@ pub(crate) fn open(path: &Path, flags: &Flags) -> io::Result<OwnedHandle> {
         let handle = unsafe {
             CreateFileW(
                 path.as_ptr(),
-                access,
-                flags.share,
+                flags.access(),
+                flags.own.share,
                 if flags.inheritable { &raw const attributes } else { null() },
                 disposition,
                 flags.bits(),

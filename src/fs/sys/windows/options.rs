@@ -8,7 +8,7 @@ impl OpenOptions {
     /// [`read`](OpenOptions::read), [`write`](OpenOptions::write) and [`append`](OpenOptions::append) stand for.
     /// Windows.
     pub fn access_mode(&mut self, access: u32) -> &mut OpenOptions {
-        self.flags.access = Some(access);
+        self.flags.own.access = Some(access);
         self
     }
 
@@ -26,26 +26,26 @@ impl OpenOptions {
     /// # Ok(()) }
     /// ```
     pub fn share_mode(&mut self, share: u32) -> &mut OpenOptions {
-        self.flags.share = share;
+        self.flags.own.share = share;
         self
     }
 
     /// Further `FILE_FLAG_…` values (`dwFlagsAndAttributes`). Windows.
     pub fn custom_flags(&mut self, flags: u32) -> &mut OpenOptions {
-        self.flags.custom = flags;
+        self.flags.own.custom = flags;
         self
     }
 
     /// The `FILE_ATTRIBUTE_…` values of a file that is created (`dwFlagsAndAttributes`). Windows.
     pub fn attributes(&mut self, attributes: u32) -> &mut OpenOptions {
-        self.flags.attributes = attributes;
+        self.flags.own.attributes = attributes;
         self
     }
 
     /// How far the server of a pipe that is opened may act as this process: `SECURITY_…` values, to which
     /// `SECURITY_SQOS_PRESENT` is added. Windows.
     pub fn security_qos_flags(&mut self, flags: u32) -> &mut OpenOptions {
-        self.flags.set_security_qos(flags);
+        self.flags.own.set_security_qos(flags);
         self
     }
 
@@ -63,7 +63,7 @@ impl OpenOptions {
     /// # Ok(()) }
     /// ```
     pub fn delete_on_close(&mut self, delete: bool) -> &mut OpenOptions {
-        self.flags.delete_on_close = delete;
+        self.flags.own.delete_on_close = delete;
         self
     }
 }
