@@ -163,15 +163,14 @@ fn finish(shared: &Arc<Shared>, cell: CompleterSide, outcome: Outcome) -> Option
 ///
 /// Until the call that began the step counts as returned, the operation is the caller's alone, whoever hears of the end.
 fn untold(shared: &Arc<Shared>, cell: &CompleterSide) -> Option<Outcome> {
-    let whole = |work: &Work| match shared.port.noted(cell.cell(), work) {
-        Some(Ok(moved)) => moved > 0 && work.done + moved == work.len,
-        _ => false,
-    };
-    if shared.untold.load(Relaxed) >= MOST_UNTOLD || !cell.with_request(|work, _| whole(work)) {
+    if shared.untold.load(Relaxed) >= MOST_UNTOLD {
         return None;
     }
-    let ended = cell.with_request(|work, _| shared.port.ended(cell.cell(), work));
-    cell.settle(ended)
+    let whole = cell.with_request(|work, _| {
+        let noted = shared.port.noted(cell.cell(), work);
+        noted.filter(|ended| matches!(ended, Ok(moved) if *moved > 0 && work.done + moved == work.len))
+    });
+    cell.settle(whole?)
 }
 
 /// Ends such an operation, on the thread that has its future.

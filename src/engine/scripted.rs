@@ -96,6 +96,10 @@ impl Port {
     pub(super) unsafe fn begin(&self, shared: &Arc<Shared>, cell: &Cell, _: &Handle, work: &Work) -> Begun {
         let (steps, transfer) = self.script.as_ref().expect("only a scripted port carries");
         let step = steps.lock().unwrap().pop().expect("the script has a step");
+        cell.in_flight.with(|place| {
+            // SAFETY: no step of the cell is under way.
+            unsafe { (*place).noted.store(false, Relaxed) };
+        });
         match step {
             Step::AtOnce(bytes) => {
                 transfer(work, bytes);
@@ -144,10 +148,7 @@ impl Port {
 
     pub(super) fn ended(&self, cell: &Cell, _: &Work) -> Result<usize, Errno> {
         // SAFETY: the step has ended.
-        cell.in_flight.with(|place| unsafe {
-            (*place).noted.store(false, Relaxed);
-            (*place).result.with_mut(|result| (*result).take()).expect("it has ended")
-        })
+        cell.in_flight.with(|place| unsafe { (*place).result.with(|result| *result) }).expect("it has ended")
     }
 
     pub(super) fn noted(&self, cell: &Cell, _: &Work) -> Option<Result<usize, Errno>> {
