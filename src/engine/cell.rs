@@ -317,10 +317,11 @@ impl FutureSide {
             (&raw mut (*stash).bytes).cast::<MaybeUninit<B>>().write(buffer);
             (*stash).drop = Some(drop_in_place::<B>);
         });
-        if cell.state.compare_exchange(RUNNING | BOTH, ABANDONED | COMPLETER, Release, Acquire).is_ok() {
+        if cell.state.compare_exchange(RUNNING | BOTH, ABANDONED | COMPLETER, Release, Relaxed).is_ok() {
             return None;
         }
-        // SAFETY: it is done, and the completer has not seen the stash; it is what was written above.
+        // SAFETY: it is done, and the completer has not seen the stash; it is what was written above. What the completer did
+        // to the buffer's contents is seen by letting go.
         let buffer = cell.stash.with_mut(|stash| unsafe {
             (*stash).drop = None;
             (&raw mut (*stash).bytes).cast::<MaybeUninit<B>>().read()
