@@ -362,8 +362,12 @@ mod tests {
                 let full = resolved(&path);
                 let batch = ends_in(&full, b".bat") || ends_in(&full, b".cmd");
                 prop_assert!(is_batch_file(&path) || !batch, "{:?} is {}", pieces, String::from_utf16_lossy(&full));
-                // No doubt, no more than needed.
-                let doubt = path.contains(&COLON) || without_end(&path).len() < path.len();
+                // No doubt, no more than needed. Of a folder whose name ends in dots, Wine 8 leaves out the last dot
+                // and adds to the end of the whole what stands behind it in memory: "/x../.bat" shows it.
+                let dotted = |name: &[u16]| name.last() == Some(&DOT) && name != [DOT] && name != [DOT, DOT];
+                let doubt = path.contains(&COLON)
+                    || without_end(&path).len() < path.len()
+                    || path.split(|&unit| unit == BACKSLASH || unit == SLASH).any(dotted);
                 if !doubt && !matches!(path.last(), Some(&(BACKSLASH | SLASH))) {
                     prop_assert_eq!(is_batch_file(&path), batch, "{:?} is {}", pieces, String::from_utf16_lossy(&full));
                 }
